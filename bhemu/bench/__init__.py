@@ -287,6 +287,8 @@ def seconds_of(tile: Tile, case: Case, name: str) -> float:
     begin = time.perf_counter()
     stop = tile.run(list(case.until), timeout_s=60)
     seconds = time.perf_counter() - begin
+    if stop.reason == "interrupt":
+        raise KeyboardInterrupt
     if stop.reason != "until":
         raise Internal(f"benchmark {name} ended by {stop.reason}")
     return seconds

@@ -74,13 +74,15 @@ def profile_command(**values: Any) -> int:
         found["host"] = host.as_dict()
     if written:
         _write(written, run, progress)
-    if values["other"] is not None and ended.error is None:
+    if values["other"] is not None and ended.error is None and not ended.interrupted:
         return _compared(found, values, as_json=chosen.as_json)
     name = run.target.program.name
     if (gain := _without(run, values["without"], chosen, progress)) is not None:
         found["without"] = gain._asdict()
+    code = EXIT_INTERRUPTED if progress.interrupted else EXIT_OK
     if chosen.as_json:
-        return output.report({"program": name, **found}, EXIT_OK, as_json=True, error=ended.error)
+        report = {"program": name, **found}
+        return output.report(report, code, as_json=True, error=ended.error)
     output.say(f"{name}: " + "\n".join(run.profile.lines(values["lines"])))
     if gain is not None:
         output.say(str(gain))
@@ -90,7 +92,7 @@ def profile_command(**values: Any) -> int:
         output.say("\n".join(one.lines(number)))
     if ended.error is not None:
         raise ended.error
-    return EXIT_INTERRUPTED if ended.interrupted else EXIT_OK
+    return code
 
 
 class _Run(NamedTuple):
@@ -129,6 +131,8 @@ def _without(run: _Run, asked: str | None, chosen: Settings, progress: Progress)
     if (agent := asked or busiest) is None:
         return None
     other = _run(chosen, progress, without=agent)
+    if other.ended.interrupted:
+        return None
     if other.ended.error is not None:
         raise other.ended.error
     cycles = other.profile.cycles
@@ -208,6 +212,8 @@ def _compared(now: dict[str, Any], values: dict[str, Any], *, as_json: bool) -> 
     else:
         chosen = options.settings({**values, "program": values["other"], "save": None})
         run = _run(chosen, Progress(chosen.quiet or chosen.as_json))
+        if run.ended.interrupted:
+            raise KeyboardInterrupt
         if run.ended.error is not None:
             raise run.ended.error
         other = run.profile.as_dict()
@@ -396,6 +402,8 @@ def _measured(path: Path, allow_outside: bool) -> tuple[list[dict[str, Any]], st
         machine = launch(program)
         try:
             ended = machine.run().reason
+            if ended == "interrupt":
+                raise KeyboardInterrupt
         except BhemuError as problem:
             ended = f"{problem.rule}: {problem.message}"
     return list(trace.rows(noted)), ended

@@ -216,6 +216,7 @@ class Progress:
     def __init__(self, quiet: bool) -> None:
         self._quiet = quiet
         self._check = ""
+        self._interrupts = interrupts.count()
         self.began = self._said = time.monotonic()
         self.beside: Callable[[], str] | None = None  # what compiles beside an interpreted run
         self._status = not quiet and sys.stderr.isatty()
@@ -283,12 +284,29 @@ class Progress:
         """On a terminal, show the clock while `target` runs, or what has to be compiled for it."""
         return self.waiting(lambda: f"running  clock {target.clock}", says=False)
 
-    def looking(self) -> contextlib.AbstractContextManager[None]:
-        """On a terminal, show how long the present check has taken; `checking` says which it is."""
-        return self.waiting(lambda: self._check, says=False)
+    @contextlib.contextmanager
+    def looking(self) -> Iterator[None]:
+        """On a terminal, show how long the present check has taken; `checking` says which it is.
+
+        KeyboardInterrupt where Ctrl-C has ended a run of a check: what was found is not whole.
+        """
+        with self.waiting(lambda: self._check, says=False):
+            yield
+        self.check_interrupts()
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C has ended a run since the command began."""
+        return interrupts.count() > self._interrupts
+
+    def check_interrupts(self) -> None:
+        """KeyboardInterrupt where Ctrl-C has ended a run since the command began."""
+        if self.interrupted:
+            raise KeyboardInterrupt
 
     def checking(self, text: str) -> None:
-        """A check begins; `text` names it."""
+        """A check begins; `text` names it. KeyboardInterrupt as of `looking`."""
+        self.check_interrupts()
         self._check = text
         self.say(f"{text}, after {self.seconds:.1f} s")
 

@@ -392,8 +392,12 @@ def _tool(tools: list[str], chosen: options.Settings) -> int:
     if chosen.program.kind == schema.SAVED_STATE:
         raise InputError("--tool: checks begin at a launch, and a saved state has none")
     target = options.launched(chosen)
+    from bhemu.cli import summary
+
     target.prepare_checks()
     ended = target.finish_shown()
+    if ended.interrupted:
+        return summary.interrupted(target, ended)
     from bhemu.cli.why import pairs, show
     from bhemu.why.checks import TOOLS, every
 

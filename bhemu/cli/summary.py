@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from bhemu.cli import output
 from bhemu.cli.options import Settings
 from bhemu.cli.output import Progress
 from bhemu.devices.bus.address_map import INERT
 from bhemu.devices.bus.window import Register
-from bhemu.errors import InputError
+from bhemu.errors import EXIT_INTERRUPTED, InputError
 from bhemu.launch import Launched, RunResult, tolerated
 from bhemu.machine.stop import Stop
 from bhemu.machine.tile import Tile
@@ -85,6 +86,14 @@ def as_dict(target: Target, stop: Stop | None, results: Sequence[Result]) -> dic
     }
     tiles = {f"{tile.xy[0]},{tile.xy[1]}": _tile_dict(tile) for tile in target.tiles}
     return {**report, **(_tile_dict(target.tile) if len(tiles) == 1 else {}), "tiles": tiles}
+
+
+def interrupted(target: Target, ended: RunResult) -> int:
+    """Tell, as `bhemu run` does, of a run that the user has stopped; the exit code."""
+    chosen = target.chosen
+    lines = [] if chosen.quiet else text(target, ended.stop, ())
+    found = as_dict(target, ended.stop, ())
+    return output.report(found, EXIT_INTERRUPTED, lines, as_json=chosen.as_json)
 
 
 def _tile_dict(tile: Tile) -> dict[str, object]:

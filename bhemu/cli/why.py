@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from bhemu.cli import options, output
-from bhemu.errors import EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK, BhemuError, InputError
+from bhemu.errors import EXIT_DIFFERS, EXIT_OK, BhemuError, InputError
 from bhemu.program import files
 from bhemu.program.options import REFERENCES
 from bhemu.text import counted
@@ -63,12 +63,17 @@ def why_command(**values: Any) -> int:
 
 def _why(values: dict[str, Any]) -> int:
     target = options.launched(options.settings(values))
+    from bhemu.cli import summary
+
     (target.prepare_checks if values["place"] is None else target.keep_history)()
     ended = target.finish_shown()
+    if ended.interrupted:
+        return summary.interrupted(target, ended)
     if (text := values["place"]) is not None:
         from bhemu.why.origin import links_of
 
-        links = links_of(context(target, ended), target.tile, values["local"], text)
+        with target.progress.looking():
+            links = links_of(context(target, ended), target.tile, values["local"], text)
         verdict = output.verdict_of(EXIT_OK if ended.error is None else ended.error.exit_code)
         shown = {"verdict": verdict, "place": text, "links": [link.as_dict() for link in links]}
         lines = ("  " * link.depth + str(link) for link in links)
@@ -193,9 +198,13 @@ def report_command(**values: Any) -> int:
     files.check_writable(values["path"], "report", chosen.program.files())
     target = options.launched(chosen)
     target.prepare_checks()
-    ended = target.finish_shown()
-    asked, found = findings(target, ended)
+    from bhemu.cli import summary
     from bhemu.cli.summary import Target
+
+    ended = target.finish_shown()
+    if ended.interrupted:
+        return summary.interrupted(target, ended)
+    asked, found = findings(target, ended)
     from bhemu.pictures.page import page
     from bhemu.pictures.recording import Origin, Recorder, origins
     from bhemu.program import schema
@@ -219,6 +228,7 @@ def report_command(**values: Any) -> int:
             causes = origins(
                 launch, ran.results, lambda name: links_of(unasked, target.tile, "brisc", name)
             )
+    target.progress.check_interrupts()
     data = page(chosen.program.name, seen, recording, ended.error, found, causes)
     files.write_whole(values["path"], data, "report")
     code, shown = EXIT_DIFFERS if found else EXIT_OK, [one.as_dict() for one in found]
@@ -260,8 +270,11 @@ def numerics_command(**values: Any) -> int:
     if ended.error is not None:
         return output.show(ended.error, as_json=chosen.as_json)
     if ended.interrupted:
-        return EXIT_INTERRUPTED
+        from bhemu.cli import summary
+
+        return summary.interrupted(target, ended)
     outputs = [_measure(target, spec, exact[spec.name]) for spec in chosen.program.outputs]
+    target.progress.check_interrupts()
     if chosen.as_json:
         return output.report({"outputs": [one.found for one in outputs]}, EXIT_OK, as_json=True)
     for one in outputs:

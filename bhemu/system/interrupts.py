@@ -10,6 +10,7 @@ from types import FrameType
 _AGAIN = 0.02  # seconds until the next look whether an import has ended
 _pending = False
 _waiting = 0  # blocks of `later` that are under way
+_acted_on = 0  # how many have ended a run, or were taken for a command's own
 
 
 def watch() -> None:
@@ -69,7 +70,13 @@ def check() -> None:
 
 def done() -> None:
     """What arrived so far was acted on."""
-    global _pending
+    global _pending, _acted_on
     _pending = False
+    _acted_on += 1
     if signal.getsignal(signal.SIGALRM) is _on_interrupt:
         signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def count() -> int:
+    """How many were acted on so far."""
+    return _acted_on

@@ -1,5 +1,6 @@
 """Ctrl-C in the middle of imports, and where a process is started: one word and exit code 130."""
 
+import json
 import os
 import random
 import signal
@@ -11,11 +12,15 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 import bhemu
 from bhemu.cli import main
 from bhemu.hosts.gdb_server import serve
+from bhemu.machine.stop import Stop
+from bhemu.machine.tile import Tile
 from bhemu.system import interrupts
+from bhemu.why.check import Context
 
 ROOT = Path(bhemu.__file__).parent.parent
 TIMES = 40 if os.environ.get("BHEMU_LONG") else 5
@@ -124,6 +129,61 @@ def test_a_terminal_tells_every_process_of_a_sweep(tmp_path: Path) -> None:
             finally:
                 sweep.kill()  # one that does not end fails the test instead of keeping it
         assert (sweep.returncode, "Traceback" in said) == (130, False), said
+
+
+COMMANDS = {
+    "run": ["-q"],
+    "why": [],
+    "why x": ["0x20000:4"],
+    "report": ["-o", "r.html"],
+    "check": ["--tool", "races"],
+    "numerics": [],
+    "profile": [],
+    "trace": ["--perfetto", "t.json"],
+}
+
+
+def stopped(*_: object, **__: object) -> Stop:
+    """As the loop of a run ends by Ctrl-C."""
+    interrupts.done()
+    return Stop("interrupt", None, 0)
+
+
+def said(name: str, *arguments: str) -> tuple[int, str]:
+    done = CliRunner().invoke(main, [name.split()[0], *arguments])
+    return done.exit_code, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_run_that_it_ends_is_130_of_every_command(
+    name: str, as_json: bool, monkeypatch, tmp_path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Tile, "run", stopped)
+    shown = ["--json"] if as_json else []
+    code, text = said(name, str(ROOT / "elfs" / "add1"), *COMMANDS[name], *shown)
+    assert code == 130, text
+    assert not as_json or json.loads(text)["exit_code"] == 130
+    if name in ("why", "why x", "report", "check", "numerics") and not as_json:
+        assert "add1: interrupted, clock 0\n" in text
+
+
+@pytest.mark.parametrize("name", ["why", "report", "run", "check"])
+def test_a_run_of_a_check_that_it_ends_is_130(name: str, monkeypatch, tmp_path) -> None:
+    finish = Context.finish
+
+    monkeypatch.setattr(Context, "finish", lambda *a, **b: stopped() and finish(*a, **b))
+    more = {**COMMANDS, "run": ["--check", "all"], "report": ["-o", str(tmp_path / "r.html")]}
+    code, text = said(name, str(ROOT / "elfs" / "hang_flag"), *more[name])
+    assert (code, text.splitlines()[-1]) == (130, "interrupted")
+
+
+@pytest.mark.parametrize("flags", [[], ["--json"], ["--profile"]])
+def test_a_benchmark_that_it_ends_is_130(flags: list[str], monkeypatch) -> None:
+    monkeypatch.setattr(Tile, "run", stopped)
+    code, text = said("bench", "riscv", "--elfs", str(ROOT / "elfs"), *flags)
+    assert (code, text.splitlines()[-1]) == (130, "interrupted")
 
 
 @pytest.mark.parametrize("pending", [False, True])
