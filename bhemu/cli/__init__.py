@@ -4,7 +4,8 @@ import errno
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -57,6 +58,22 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _BROKEN_PIPE = 141  # as a shell reports a process that SIGPIPE ended
 
 
+@contextmanager
+def _writing() -> Iterator[None]:
+    """Where output is written: a reader that went away (`| head`) is no error, a full disk is."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        output.mute(sys.stdout)
+        raise click.exceptions.Exit(_BROKEN_PIPE) from None
+    except OSError as problem:
+        if problem.filename is not None or problem.errno not in _FULL:
+            raise
+        output.mute(sys.stdout)
+        raise InputError(f"the output cannot be written: {problem.strerror}") from problem
+
+
 class Commands(click.Group):
     """A group whose members are imported when asked for; see errors.py for the exit codes."""
 
@@ -101,21 +118,16 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; a reader that went away (`| head`) is no error."""
-        try:
+        """Run the command."""
+        with _writing():
             if "numpy" not in sys.modules:
                 check_start(ARRAYS)
-            result = super().invoke(ctx)
-            sys.stdout.flush()
-        except BrokenPipeError:
-            output.mute(sys.stdout)
-            return _BROKEN_PIPE
-        except OSError as problem:
-            if problem.filename is not None or problem.errno not in _FULL:
-                raise
-            output.mute(sys.stdout)
-            raise InputError(f"the output cannot be written: {problem.strerror}") from problem
-        return result
+            return super().invoke(ctx)
+
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        """As click's, which writes what --help and --version say."""
+        with _writing():
+            return super().make_context(*args, **extra)
 
     def main(self, args: Sequence[str] | None = None, *more: Any, **extra: Any) -> Any:
         """Parse, run and leave with the exit code; never with a traceback for bad input."""

@@ -150,12 +150,21 @@ def _unexpected(problem: Exception) -> BhemuError:
         traceback.print_exception(problem, file=sys.stderr)
     if _is_memory(problem):
         return errors.Limit("there is not enough memory", rule="MEMORY", hint=_MEMORY)
+    if isinstance(problem, FileNotFoundError) and problem.filename is None and not _is_somewhere():
+        return InputError("the current folder is gone", hint="cd to one that exists")
     if isinstance(problem, OSError) and problem.filename is not None:
         return InputError(f"{problem.filename}: {problem.strerror}", hint="is that file meant?")
     return errors.Internal(
         f"{type(problem).__name__}: {problem}",
         hint=f"a defect of bhemu; {TRACEBACK}=1 shows the traceback",
     )
+
+
+def _is_somewhere() -> bool:
+    """Whether the current folder exists still."""
+    with contextlib.suppress(OSError):
+        return bool(os.getcwd())
+    return False
 
 
 def _is_memory(problem: BaseException | None) -> bool:

@@ -17,10 +17,10 @@ HUGE = "9" * 30
 A0 = 10
 
 
-def shell(arguments: str) -> subprocess.CompletedProcess[str]:
+def shell(arguments: str, before: str = "") -> subprocess.CompletedProcess[str]:
     """The command line `bhemu ARGUMENTS` of a shell, redirections included."""
     return subprocess.run(
-        ["sh", "-c", f"{sys.executable} -m bhemu {arguments}"],
+        ["sh", "-c", f"{before}{sys.executable} -m bhemu {arguments}"],
         capture_output=True,
         text=True,
         check=False,
@@ -47,6 +47,28 @@ def test_output_that_finds_no_room_is_said_and_is_no_success() -> None:
     assert result.returncode == 2
     assert result.stderr == "error: the output cannot be written: No space left on device\n"
     assert shell("run nosuch.toml 2>/dev/full").returncode == 2
+
+
+@pytest.mark.parametrize("option", ["--help", "--version", "run --help"])
+def test_what_parsing_writes_is_no_exception(option: str) -> None:
+    result = shell(f"{option} >/dev/full")
+    assert result.returncode == 2
+    assert result.stderr == "error: the output cannot be written: No space left on device\n"
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "bhemu", *option.split()]
+    left = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+    os.close(writer)
+    assert (left.returncode, left.stderr) == (141, "")
+
+
+@pytest.mark.parametrize("command", ["new x", "simulator x"])
+def test_a_folder_that_is_gone_is_no_defect(command: str, tmp_path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    result = shell(f"{command}", before=f"cd {gone}; rmdir {gone}; ")
+    assert result.returncode == 2
+    assert result.stderr.startswith("error: the current folder is gone\n  hint: cd to one")
 
 
 @pytest.mark.parametrize("option", ["--limit", "--quantum", "--livelock", "--seed"])
