@@ -14,6 +14,7 @@ from bhemu import memmap
 from bhemu.devices.bus.address_map import REGISTERS
 from bhemu.devices.debug_regs import reset_pc
 from bhemu.errors import BhemuError, GuestFault, InputError, Limit
+from bhemu.machine.stop import Stop
 from bhemu.machine.tile import Tile
 from bhemu.program import loader
 from bhemu.program.options import Options, SeedOr, Whole, declared
@@ -272,12 +273,18 @@ def _late(tile: Tile, rule: str, text: str) -> Limit:
     return Limit(text, rule=rule, where=tile.core["brisc"].where(), hint=_HINT)
 
 
+def _came(stop: Stop) -> bool:
+    """Whether a run came to what was waited for; KeyboardInterrupt where the user ended it."""
+    if stop.reason == "interrupt":
+        raise KeyboardInterrupt
+    return stop.reason == "until"
+
+
 def boot(tile: Tile) -> None:
     """Release brisc and run until it listens; Limit (rule LLK-BOOT) when it never does."""
     tile.write32(COUNTER, _STALE)
     tile.core["brisc"].release()
-    listens = tile.run(lambda one: one.read32(COUNTER) in (0, READY), limit=BOOT_LIMIT)
-    if listens.reason != "until":
+    if not _came(tile.run(lambda one: one.read32(COUNTER) in (0, READY), limit=BOOT_LIMIT)):
         text = f"brisc did not set the command counter at {COUNTER:#x} to 0 or {READY:#x} within"
         text += f" {BOOT_LIMIT} clock units: its program does not listen to the harness"
         raise _late(tile, "LLK-BOOT", text)
@@ -298,7 +305,7 @@ def command(tile: Tile, command: int) -> None:
     """Send and run until brisc has carried it out; Limit (rule LLK-COMMAND) when it does not."""
     count = _carried_out(tile)
     send(tile, command)
-    if tile.run([(COUNTER, count + 1)], limit=BOOT_LIMIT).reason != "until":
+    if not _came(tile.run([(COUNTER, count + 1)], limit=BOOT_LIMIT)):
         name = _NAMES.get(command, str(command))
         text = (
             f"brisc did not carry out command {name} within {BOOT_LIMIT} clock units: the counter"
