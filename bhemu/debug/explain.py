@@ -17,9 +17,10 @@ from typing import NamedTuple
 
 from bhemu import devices, memmap, riscv, tensix
 from bhemu.arguments import did_you_mean
+from bhemu.debug.endings import ENDINGS
 from bhemu.devices.bus import address_map
 from bhemu.devices.bus.window import TENSIX_CORES, TRISCS
-from bhemu.errors import EXIT_LIMIT, EXIT_NO_PROGRESS, InputError
+from bhemu.errors import InputError
 from bhemu.machine.resolve import registers
 from bhemu.machine.sentences import RULES
 from bhemu.machine.word_text import GPRS, meaning
@@ -188,7 +189,7 @@ def _all_names() -> tuple[str, ...]:
     state = [one.name for one in views.NAMED]
     streams = address_map.STREAM_REGISTERS.values()
     known = (*named, *fields, *registers(), *rules, *state, *streams, *csr.NAMES.values())
-    known = (*known, *SEMAPHORE_NAMES, *memmap.CORE_NAMES, *_ENDINGS, *kernel_names())
+    known = (*known, *SEMAPHORE_NAMES, *memmap.CORE_NAMES, *ENDINGS, *kernel_names())
     return tuple(dict.fromkeys(known))
 
 
@@ -345,34 +346,6 @@ def _lreg(name: str) -> Iterator[Explanation]:
         yield Explanation(about, f"LReg[{n}]", (_role(n), shown))
 
 
-_WAITS = "bhemu why PROGRAM says which agent waits for which, and what could have ended the waits"
-_ENDINGS = {
-    "DEADLOCK": (
-        f"NoProgress, exit code {EXIT_NO_PROGRESS}: every core and thread waits, is parked or in"
-        " reset, so that nothing can happen any more",
-        _WAITS,
-    ),
-    "LIVELOCK": (
-        f"NoProgress, exit code {EXIT_NO_PROGRESS}: the cores that run are in loops that they can"
-        " never leave, whatever time passes; all others wait",
-        _WAITS,
-        "where a host is to answer, --livelock 0 lets them go on",
-    ),
-    "IDLE": (
-        f"NoProgress, exit code {EXIT_NO_PROGRESS}: everything is idle or parked, and [run] until"
-        " does not hold",
-        "bhemu run PROGRAM shows how many instructions each core has retired",
-    ),
-    "LIMIT": (
-        f"Limit, exit code {EXIT_LIMIT}: the clock has come to [run] limit before the end",
-        "bhemu why PROGRAM says whether the program is right and needs more time",
-    ),
-    "TIMEOUT": (
-        f"Limit, exit code {EXIT_LIMIT}: [run] timeout_s, in seconds, came before the end",
-    ),
-}
-
-
 def _listed() -> Iterator[tuple[str, str, tuple[str, ...], tuple[str, ...]]]:
     """What has one name, or a few: its kind, its name, others of it in capitals, lines about it."""
     for number, known in address_map.STREAM_REGISTERS.items():
@@ -412,7 +385,7 @@ def _listed() -> Iterator[tuple[str, str, tuple[str, ...], tuple[str, ...]]]:
         for index, known in names.items():
             about = f"GPR {index} of T{thread} in tt-llk's p_gpr_{_GPR_THREADS[thread]}"
             yield "a Tensix GPR", known, (), (about,)
-    for rule, lines in _ENDINGS.items():
+    for rule, lines in ENDINGS.items():
         yield "how a run ends", rule, (), lines
 
 

@@ -1,5 +1,6 @@
 """`bhemu explain`: everything that has a name, from its declaration, with its chapter."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -81,6 +82,25 @@ def lines(text: str) -> str:
 def test_what_has_a_name_is_explained(name: str, said: list[str]) -> None:
     shown = lines(name)
     assert all(part in shown for part in said), shown
+
+
+_NAME = re.compile(r"[A-Z][A-Z0-9]*(-[A-Z0-9]+)+")
+_NO_RULES = {"RISC-V", "TDMA-RISC"}
+
+
+def test_every_rule_that_an_error_may_print_is_explained() -> None:
+    found = set[str]()
+    for path in Path(bhemu.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            given = isinstance(node, ast.keyword) and node.arg == "rule"
+            value = getattr(node, "value", None)
+            text = getattr(value, "value", None) if given else value
+            if isinstance(text, str) and (given or _NAME.fullmatch(text)):
+                found.add(text)
+    assert {"EBREAK", "NOC-WAITS", "LLK-BOOT"} < found
+    for rule in found - _NO_RULES:
+        kinds = {one.kind for one in explain(rule)}
+        assert kinds & {"a rule", "how a run ends"}, rule
 
 
 def test_a_word_is_taken_apart() -> None:
