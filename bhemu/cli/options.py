@@ -3,16 +3,16 @@
 import functools
 import math
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from bhemu.arguments import MOST
 from bhemu.cli import output
-from bhemu.errors import EXIT_OK, InputError
+from bhemu.errors import EXIT_OK, InputError, Where
 from bhemu.memmap import CORE_NAMES
 from bhemu.program import coordinates, files, options, toml
 
@@ -42,6 +42,15 @@ class Command(click.Command):
         if any(self._section(one) in _BY_NAME for one in params):
             params.append(_help_all())
         return params
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run it; an error about its program says at which line of PROGRAM.toml."""
+        try:
+            return super().invoke(ctx)
+        except InputError as problem:
+            if problem.where is None:
+                problem.where = place(ctx.params, problem)
+            raise
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The command's own options, then the sections."""
@@ -92,6 +101,7 @@ _SOURCES = (".c", ".cc", ".cpp", ".cxx", ".S", ".h")
 _FILES = (".toml", ".npz", ".elf", *_SOURCES)  # endings of what is no PLACE of `bhemu why`
 _KINDS = {".npy": "a tensor", **dict.fromkeys(_SOURCES, "a source of C or assembly")}
 FLAGS = ("cores", "inputs", "expects", "until", "sets")
+_PROGRAMS = ("program", "programs", "what", "names", "other", "coverage")  # parameters
 
 
 @dataclass(frozen=True)
@@ -164,19 +174,19 @@ class Seconds(click.FloatRange):
         return seconds
 
 
-def _naming_lines(command: F) -> F:
-    """The command, whose errors about its program say at which line of PROGRAM.toml."""
-
-    @functools.wraps(command)
-    def run(*args: Any, **values: Any) -> Any:
-        try:
-            return command(*args, **values)
-        except InputError as problem:
-            if problem.where is None and values.get("program") is not None:
-                problem.where = toml.place(Path(values["program"]), problem)
-            raise
-
-    return cast(F, run)
+def place(values: Mapping[str, Any], problem: InputError) -> Where | None:
+    """The line of PROGRAM.toml that an error about a program names; None where a flag is wrong."""
+    head = problem.message.partition(": ")[0]
+    given = (text for name in FLAGS for text in values.get(name) or ())
+    if head.startswith("--") or any(head in text for text in given):
+        return None
+    if "program" in values and values["program"] is None and files.is_file(Path(_HERE)):
+        return toml.place(Path(_HERE), problem)
+    named = [values[name] for name in _PROGRAMS if values.get(name) is not None]
+    paths = [Path(one) for some in named for one in (some if isinstance(some, tuple) else (some,))]
+    if len(paths) > 1:
+        paths = [path for path in paths if problem.message.startswith(str(path))]
+    return next(filter(None, (toml.place(path, problem) for path in paths)), None)
 
 
 def _many(flag: str, name: str, metavar: str, text: str) -> Callable[[F], F]:
@@ -258,7 +268,6 @@ program_options = all_of(
         "--no-compare", is_flag=True, help="compare no output with what the PROGRAM.toml expects"
     ),
     outside_option,
-    _naming_lines,
 )
 """PROGRAM and the flag form of its parts."""
 

@@ -50,11 +50,9 @@ def why_command(**values: Any) -> int:
     except InputError as problem:  # a program that cannot be launched, an output not to be compared
         if values["place"] is not None:
             raise
-        from bhemu.program import toml
         from bhemu.why.findings import of_refusal
 
-        path = values["program"]
-        where = problem.where = None if path is None else toml.place(Path(path), problem)
+        where = problem.where = options.place(values, problem)
         if where is None or not values["as_json"]:
             raise
         shown = [of_refusal(problem, where).as_dict()]

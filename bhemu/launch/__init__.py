@@ -381,12 +381,12 @@ def _words(placed: Placed, program: schema.Program) -> list[tuple[XY, int, int]]
     for until in program.run.until:
         if not until.tiles and len(tiles) > 1:
             hint = 'until = [{ tile = "1,2", word = 0x100, equals = 0xD0E0 }]'
-            raise InputError("[run] until: a word of which tile?", hint=hint)
+            raise InputError(f"{until.origin}: a word of which tile?", hint=hint)
         for xy in until.tiles or tiles:
             tile = tiles[xy] if xy in tiles else placed[0][0].tile_at(xy)
-            address = l1_address(tile, "[run] until", until.word, 4)
+            address = l1_address(tile, until.origin, until.word, 4)
             if address % 4:
-                raise InputError(f"[run] until: {address:#x} is not aligned to 4 bytes")
+                raise InputError(f"{until.origin}: {address:#x} is not aligned to 4 bytes")
             words.append((xy, address, until.equals))
     return words
 

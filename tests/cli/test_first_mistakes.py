@@ -136,6 +136,61 @@ def test_an_output_on_top_of_an_input_is_a_warning(add1: Callable[..., Path]) ->
     assert "warning: input in.npy" in err and "output y" in err and "overlap at 0x40400" in err
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("run", "why", "dump", "explain", "coverage", "coverage --opcodes", "disasm"),
+        *("profile --diff", "isa --coverage", "explain --coverage"),
+    ],
+)
+def test_every_command_names_the_line(command: str, add1: Callable[..., Path]) -> None:
+    folder = add1(('dtype = "bf16"', 'dtype = "bf17"'))
+    name, *flags = command.split()
+    before = [ELFS / "add1"] if name == "profile" else []
+    code, _, err = said(name, *before, *flags, folder)
+    assert code == 2 and "\n  at PROGRAM.toml:21\n" in err, err
+
+
+def test_the_program_of_the_current_folder_has_lines_too(
+    add1: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(add1(('dtype = "bf16"', 'dtype = "bf17"')))
+    assert "\n  at PROGRAM.toml:21\n" in said("run")[2]
+
+
+def test_of_several_programs_the_line_is_that_of_the_wrong_one(add1: Callable[..., Path]) -> None:
+    folder = add1(('at = "runtime_args"', 'at = "runtime_args'))
+    told = json.loads(said("coverage", "--json", ELFS / "add1", folder)[1])
+    assert told["where"] == {"file": "PROGRAM.toml", "line": 14}
+    assert "PROGRAM.toml:" not in said("coverage", ELFS / "add1", ELFS / "nosuch")[2]
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("run", "--in", f"{ELFS}/add1/in.npy@0x40000:bf17"),
+        ("run", "--in", f"{ELFS}/add1/in.npy@0x40000:bf16:tile32:99x32"),
+        ("run", "--in", f"{ELFS}/add1/expected.npy@0x1FFFF0:bf16"),
+        ("run", "--until", "nosuch=1"),
+        ("run", "--core", f"trisc0={ELFS}/add1/in.npy"),
+        ("why", "--until", "nosuch=1"),
+        ("numerics", "--against", "z=in.npy"),
+    ],
+)
+def test_a_mistake_in_a_flag_is_none_of_the_file(flags: tuple[str, ...]) -> None:
+    code, _, err = said(flags[0], ELFS / "add1", *flags[1:])
+    assert code == 2 and "PROGRAM.toml" not in err, err
+    assert flags[1] in err or flags[2].partition("=")[2] in err
+
+
+def test_a_word_of_until_that_is_no_symbol_has_its_line(add1: Callable[..., Path]) -> None:
+    folder = add1(("word = 0x100", 'word = "nosuch"'))
+    assert (
+        "[[until]] 1: no symbol or register nosuch\n  at PROGRAM.toml:36\n"
+        in said("run", folder)[2]
+    )
+
+
 def test_an_end_that_was_nearly_met_says_what_stands_there(add1: Callable[..., Path]) -> None:
     code, _, err = said("run", "-q", add1(("equals = 0xD0E0", "equals = 0xD0E1")))
     assert code == 3
