@@ -13,7 +13,7 @@ import click
 from bhemu import __version__
 from bhemu.cli import output
 from bhemu.cli.isa import class_of, classes, expands
-from bhemu.cli.options import json_option
+from bhemu.cli.options import FilePath, json_option
 from bhemu.errors import EXIT_OK, InputError
 from bhemu.program import files
 from bhemu.program.schema import ENGINES
@@ -45,6 +45,7 @@ _NAMES = (14, 34)  # columns of the names of benchmarks, of pairs of formats
 )
 @click.option(
     "--ttsim",
+    type=FilePath(),
     metavar="LIB",
     help="also run each image on this libttsim.so and compare every byte of L1",
 )
@@ -58,9 +59,7 @@ _NAMES = (14, 34)  # columns of the names of benchmarks, of pairs of formats
 )
 @click.option("--formats", is_flag=True, help="measure unpack and pack of every pair of formats")
 @click.option("--profile", is_flag=True, help="show where the time of one run goes")
-@click.option(
-    "--markdown", type=click.Path(path_type=Path), help="also write the table to this file"
-)
+@click.option("--markdown", type=FilePath(path_type=Path), help="also write the table to this file")
 @json_option
 def bench_command(
     names: tuple[str, ...],

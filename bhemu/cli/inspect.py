@@ -1,9 +1,11 @@
 """Commands that look inside a tile: `bhemu dump`, `trace`, `step` and `gdb`."""
 
+import atexit
 import json
+import os
 import socket
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,9 +35,17 @@ _FORMATS = ("bf16", "fp16", "fp32", "int32", "raw")
 
 
 @click.command("dump")
-@click.argument("what", metavar="STATE.npz | PROGRAM.toml | FOLDER", required=False)
+@click.argument(
+    "what", type=options.FilePath(), metavar="STATE.npz | PROGRAM.toml | FOLDER", required=False
+)
 @click.argument("names", nargs=-1, metavar="[NAME[:RANGE]]...")
-@click.option("--diff", "other", metavar="OTHER.npz", help="show only what differs from this state")
+@click.option(
+    "--diff",
+    "other",
+    type=options.FilePath(),
+    metavar="OTHER.npz",
+    help="show only what differs from this state",
+)
 @click.option(
     "--format",
     "fmt",
@@ -134,7 +144,7 @@ def _saved(path: Path, xy: XY | None) -> "TileState":
 @click.option(
     "--perfetto",
     metavar="FILE.json",
-    type=click.Path(path_type=Path),
+    type=options.FilePath(path_type=Path),
     help="write Chrome trace events for ui.perfetto.dev instead of text, of all tiles of a chip",
 )
 @options.run_options
@@ -217,7 +227,11 @@ _REPEATED = ("step", "next", "tstep", "tnext", "s", "n", "ts", "tn", "reverse-st
     help="run these commands, separated by ; (may be repeated)",
 )
 @click.option(
-    "--source", multiple=True, metavar="FOLDER", help="look for source files here (may be repeated)"
+    "--source",
+    type=options.FilePath(),
+    multiple=True,
+    metavar="FOLDER",
+    help="look for source files here (may be repeated)",
 )
 def step_command(**values: Any) -> int:
     """Step through a program, at a prompt or from a script.
@@ -290,7 +304,7 @@ def _script(
 
 def _interactive(stepper: "Stepper") -> int:
     """Ask until quit or end of input; an empty line repeats the last step."""
-    read = output.reader(stepper)
+    read = _reader(stepper)
     stepper.show()
     last = ""
     while True:
@@ -312,6 +326,45 @@ def _interactive(stepper: "Stepper") -> int:
             return EXIT_OK
 
 
+# The prompt of `bhemu step`: line editing, Tab, and a history that outlives the session.
+
+_KEPT = 2000  # lines of history
+
+
+def _reader(stepper: "Stepper") -> Callable[[str], str]:
+    """input(), with line editing, completion and history where the system has them."""
+    try:
+        import readline
+    except ImportError:
+        return input
+    found: list[str] = []
+
+    def complete(text: str, n: int) -> str | None:
+        if n == 0:
+            found[:] = stepper.completions(readline.get_line_buffer(), text)
+        return found[n] if n < len(found) else None
+
+    readline.set_completer(complete)
+    readline.set_completer_delims(" \t")
+    readline.parse_and_bind("tab: complete")
+    # Read the history, and write it when the process ends: in $BHEMU_HISTORY ("" for nowhere),
+    # else in the user's state folder
+    given, state = os.environ.get("BHEMU_HISTORY"), os.environ.get("XDG_STATE_HOME")
+    home = Path(state) if state else Path.home() / ".local" / "state"
+    path = home / "bhemu" / "step_history" if given is None else Path(given)
+    with suppress(OSError):
+        readline.read_history_file(path)
+
+    def write() -> None:
+        with suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            readline.set_history_length(_KEPT)
+            readline.write_history_file(path)
+
+    atexit.register(write)
+    return input
+
+
 _HOST, _PORT = "127.0.0.1", 3333
 
 
@@ -330,7 +383,7 @@ _HOST, _PORT = "127.0.0.1", 3333
 @click.option(
     "--allow-save",
     metavar="FOLDER",
-    type=click.Path(path_type=Path),
+    type=options.FilePath(path_type=Path),
     help="let monitor save and load touch FILE.npz there; else they are refused",
 )
 @click.option("--once", is_flag=True, help="end when the first debugger leaves")

@@ -14,7 +14,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from bhemu.cli import output
-from bhemu.cli.options import json_option, outside_option
+from bhemu.cli.options import FilePath, json_option, outside_option
 from bhemu.errors import EXIT_OK, InputError
 from bhemu.memmap import CORE_NAMES, L1_SIZE
 from bhemu.program import files, toml
@@ -37,7 +37,7 @@ _COLOURS = {"golden": "green", "isa-text": "cyan", "refused": "yellow", "unimple
 @click.option("--c-header", is_flag=True, help="print the C header that firmware is compiled with")
 @click.option(
     "--coverage",
-    type=click.Path(path_type=Path),
+    type=FilePath(path_type=Path),
     metavar="RUN",
     help="show the modes that RUN uses",
 )
@@ -232,7 +232,9 @@ Decode = Callable[[int], str]
 
 
 @click.command("disasm")
-@click.argument("what", nargs=-1, required=True, metavar="FILE.elf | PROGRAM.toml | WORD...")
+@click.argument(
+    "what", type=FilePath(), nargs=-1, required=True, metavar="FILE.elf | PROGRAM.toml | WORD..."
+)
 @click.option("--core", type=click.Choice(CORE_NAMES), help="which ELF of a program")
 @click.option("--symbol", metavar="NAME", help="only this function")
 @click.option("--riscv", is_flag=True, help="the words are RISC-V words, not Tensix words")
@@ -395,7 +397,7 @@ def _complete_names(
 @click.option("--c-header", is_flag=True, help="print the C header of all instructions")
 @click.option(
     "--coverage",
-    type=click.Path(path_type=Path),
+    type=FilePath(path_type=Path),
     metavar="RUN",
     help="show the modes that RUN uses: a program, an .npz case, what BHEMU_COVERAGE named",
 )

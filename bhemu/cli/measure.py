@@ -34,11 +34,13 @@ if TYPE_CHECKING:
 @click.option(
     "--diff",
     "other",
+    type=options.FilePath(),
     metavar="OTHER",
     help="compare with another program, or with what --json wrote: cycles by source line",
 )
 @click.option(
     "--perfetto",
+    type=options.FilePath(),
     metavar="FILE.json",
     help="write Chrome trace events for ui.perfetto.dev: spans, counters, arrows",
 )
@@ -48,7 +50,13 @@ if TYPE_CHECKING:
     help="what the run takes if all that this unit, core or thread does takes a cycle (default:"
     " the one that works most, but of a session)",
 )
-@click.option("--html", "page", metavar="FILE.html", help="write a page: flame, timeline, links")
+@click.option(
+    "--html",
+    "page",
+    type=options.FilePath(),
+    metavar="FILE.html",
+    help="write a page: flame, timeline, links",
+)
 @options.run_options
 def profile_command(**values: Any) -> int:
     """Run a program in modelled time: where do the cycles go?
@@ -228,9 +236,22 @@ _WHOSE = {"library": "all of bhemu's C library", "own": "all but bhemu's C libra
 
 
 @click.command("coverage")
-@click.argument("programs", nargs=-1, required=True, metavar="PROGRAM...")
-@click.option("-o", "--lcov", "lcov", metavar="FILE.info", help="write an LCOV tracefile")
-@click.option("--html", "folder", metavar="FOLDER", help="write a page for each source, and a list")
+@click.argument("programs", type=options.FilePath(), nargs=-1, required=True, metavar="PROGRAM...")
+@click.option(
+    "-o",
+    "--lcov",
+    "lcov",
+    type=options.FilePath(),
+    metavar="FILE.info",
+    help="write an LCOV tracefile",
+)
+@click.option(
+    "--html",
+    "folder",
+    type=options.FilePath(),
+    metavar="FOLDER",
+    help="write a page for each source, and a list",
+)
 @click.option("--opcodes", is_flag=True, help="show Tensix instructions by mode and format instead")
 @options.outside_option
 @options.json_option

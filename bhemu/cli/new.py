@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from bhemu.cli import output
-from bhemu.cli.options import json_option
+from bhemu.cli.options import FilePath, json_option
 from bhemu.errors import EXIT_OK, InputError
 from bhemu.program.options import KINDS, Option, SeedOr, given_in
 
@@ -24,7 +24,7 @@ _ENDS = {
 
 
 @click.command("new")
-@click.argument("path", metavar="[NAME.toml | FOLDER]", default="PROGRAM.toml")
+@click.argument("path", type=FilePath(), metavar="[NAME.toml | FOLDER]", default="PROGRAM.toml")
 @click.option("--kind", type=click.Choice(KINDS), default="elf", show_default=True)
 @click.option("--kernel", is_flag=True, help="a folder with a kernel for five cores, in C")
 def new_command(path: str, kind: str, kernel: bool) -> int:
@@ -118,9 +118,12 @@ def _printable(text: str) -> str:
 
 
 @click.command("build")
-@click.argument("folder", default=".", type=click.Path(path_type=Path))
+@click.argument("folder", default=".", type=FilePath(path_type=Path))
 @click.option(
-    "--compiler", metavar="GCC", help="this RISC-V GCC instead of ziglang or the first one at hand"
+    "--compiler",
+    type=FilePath(),
+    metavar="GCC",
+    help="this RISC-V GCC instead of ziglang or the first one at hand",
 )
 @json_option
 @click.option("-q", "--quiet", is_flag=True, help="print only what is wrong")

@@ -123,6 +123,16 @@ class Settings:
             files.check_writable(self.save, "--save", (*self.program.files(), *saves))
 
 
+class FilePath(click.Path):
+    """Type of every argument and option that names a file or folder, there or not: not empty."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path, as text unless path_type says otherwise."""
+        if not str(value):
+            self.fail("no file or folder has an empty name", param, ctx)
+        return self.coerce_path_result(value)
+
+
 class Count(click.IntRange):
     """Type of an option that counts something."""
 
@@ -238,7 +248,7 @@ def run_options(command: F) -> F:
     text = "write the state after the run to this file"
     return all_of(
         *flags("flag"),
-        click.option("--save", metavar="STATE.npz", help=text),
+        click.option("--save", type=FilePath(), metavar="STATE.npz", help=text),
         click.option("-q", "--quiet", is_flag=True, help="print only what went wrong"),
         click.option("-v", "--verbose", is_flag=True, help="print more detail"),
         json_option,
@@ -250,7 +260,7 @@ program_options = all_of(
     click.argument(
         "program",
         required=False,
-        type=click.Path(),
+        type=FilePath(),
         metavar="[PROGRAM.toml | FOLDER | STATE.npz | ELF]",
     ),
     _many("--core", "cores", "CORE=FILE", "load this ELF there; CORE alone: run ELF there"),

@@ -1,6 +1,5 @@
-"""What commands write on the terminal: lines, errors, progress, and the prompt of `bhemu step`."""
+"""What commands write on the terminal: lines, errors, progress."""
 
-import atexit
 import contextlib
 import errno
 import gc
@@ -11,7 +10,6 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
@@ -24,7 +22,6 @@ from bhemu.text import printable, printable_lines
 
 if TYPE_CHECKING:
     from bhemu.cli.summary import Target
-    from bhemu.debug.stepper import Stepper
 
 
 def say(text: object = "", *, err: bool = False, nl: bool = True) -> None:
@@ -352,42 +349,3 @@ class Progress:
                 self.status(f"{text}  {self.seconds:.1f} s")
             elif (compiled or (says and text)) and time.monotonic() - self._said > _SILENT:
                 self.say(f"{text}, after {self.seconds:.0f} s")
-
-
-# The prompt of `bhemu step`: line editing, Tab, and a history that outlives the session.
-
-_KEPT = 2000  # lines of history
-
-
-def reader(stepper: "Stepper") -> Callable[[str], str]:
-    """input(), with line editing, completion and history where the system has them."""
-    try:
-        import readline
-    except ImportError:
-        return input
-    found: list[str] = []
-
-    def complete(text: str, n: int) -> str | None:
-        if n == 0:
-            found[:] = stepper.completions(readline.get_line_buffer(), text)
-        return found[n] if n < len(found) else None
-
-    readline.set_completer(complete)
-    readline.set_completer_delims(" \t")
-    readline.parse_and_bind("tab: complete")
-    # Read the history, and write it when the process ends: in $BHEMU_HISTORY ("" for nowhere),
-    # else in the user's state folder
-    given, state = os.environ.get("BHEMU_HISTORY"), os.environ.get("XDG_STATE_HOME")
-    home = Path(state) if state else Path.home() / ".local" / "state"
-    path = home / "bhemu" / "step_history" if given is None else Path(given)
-    with contextlib.suppress(OSError):
-        readline.read_history_file(path)
-
-    def write() -> None:
-        with contextlib.suppress(OSError):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            readline.set_history_length(_KEPT)
-            readline.write_history_file(path)
-
-    atexit.register(write)
-    return input

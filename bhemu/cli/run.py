@@ -246,12 +246,14 @@ def _called(function: Any, call: Callable[..., Any], *arguments: Any) -> Any:
 )
 @click.option(
     "--log-commits",
+    type=options.FilePath(),
     metavar="FILE",
     help="write each RISC-V instruction as spike does (- for standard output)",
 )
 @click.option(
     "--plugin",
     "plugins",
+    type=options.FilePath(),
     multiple=True,
     metavar="FILE.py",
     help="let functions of FILE.py look at words, instructions, accesses (docs/plugins.md)",

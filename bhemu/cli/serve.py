@@ -16,7 +16,7 @@ import click
 
 from bhemu import __version__
 from bhemu.cli import output
-from bhemu.cli.options import all_of, flag
+from bhemu.cli.options import FilePath, all_of, flag
 from bhemu.errors import EXIT_OK, BhemuError, InputError, Internal, Limit, NoProgress
 from bhemu.program import files, recorded
 from bhemu.program.options import CHIPS, given_in
@@ -47,9 +47,15 @@ serve_options = all_of(
         flag(name, option, f" (default {_REFERENCE})" if name == "reference" else "", _OneOf)
         for name, option in given_in("serve").items()
     ),
-    click.option("--keep", metavar="STATE.npz", help="write the chip's state here when it fails"),
+    click.option(
+        "--keep",
+        type=FilePath(),
+        metavar="STATE.npz",
+        help="write the chip's state here when it fails",
+    ),
     click.option(
         "--record",
+        type=FilePath(),
         metavar="SESSION",
         help="write what the host does to this file, which runs as a program",
     ),
@@ -65,6 +71,7 @@ serve_options = all_of(
     ),
     click.option(
         "--elfs",
+        type=FilePath(),
         multiple=True,
         metavar="FOLDER",
         help="look for the ELFs of kernels and firmware here too (may be repeated)",
@@ -343,7 +350,7 @@ def _lost(connect: "Callable[[], Connection]", how: str) -> int:
 
 
 @click.command("simulator")
-@click.argument("folder", type=click.Path(path_type=Path), metavar="FOLDER", required=False)
+@click.argument("folder", type=FilePath(path_type=Path), metavar="FOLDER", required=False)
 @click.option(
     "--library", is_flag=True, help="print only the path of libbhemu.so, in FOLDER or kept"
 )
@@ -422,7 +429,7 @@ _ABOUT = (
 
 
 @click.command("mcp")
-@click.argument("folder", default=".", type=click.Path(path_type=Path))
+@click.argument("folder", default=".", type=FilePath(path_type=Path))
 @click.option("--skill", is_flag=True, help="print what an agent has to know, and end")
 def mcp_command(folder: Path, skill: bool) -> int:
     """Serve run, why, profile, explain, read, step, build to an agent.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bhemu.cli import output
-from bhemu.cli.options import json_option, outside_option
+from bhemu.cli.options import FilePath, json_option, outside_option
 from bhemu.cli.output import Progress
 from bhemu.errors import EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK
 from bhemu.program import files
@@ -24,15 +24,19 @@ _SHOWN = 10  # groups of failures
 
 
 @click.command("sweep")
-@click.argument("sweep", metavar="SWEEP.toml | FOLDER")
+@click.argument("sweep", type=FilePath(), metavar="SWEEP.toml | FOLDER")
 @click.option(
     "--workers", type=click.IntRange(1), metavar="N", help="processes (default: one per processor)"
 )
 @click.option("--scheduler", metavar="URL", help="run on the workers of this Dask scheduler")
-@click.option("--out", metavar="FOLDER", help="where results go (default: beside SWEEP.toml)")
+@click.option(
+    "--out", type=FilePath(), metavar="FOLDER", help="where results go (default: beside SWEEP.toml)"
+)
 @click.option("--resume", is_flag=True, help="keep the results that are there, run the rest")
 @click.option("--replace", is_flag=True, help="forget the results that are there")
-@click.option("--report", metavar="FILE.html", help="write a page with the results")
+@click.option(
+    "--report", type=FilePath(), metavar="FILE.html", help="write a page with the results"
+)
 @click.option("--heat", metavar="X,Y", help="the two parameters of the page's heat map")
 @click.option("--value", metavar="COLUMN", help="what the heat map shows (default: failed runs)")
 @click.option("-q", "--quiet", is_flag=True, help="print only what went wrong")

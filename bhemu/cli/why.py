@@ -181,7 +181,12 @@ def tell_skipped(asked: "Context") -> None:
 @click.command("report")
 @options.program_options
 @click.option(
-    "-o", "--output", "path", required=True, metavar="FILE.html", type=click.Path(path_type=Path)
+    "-o",
+    "--output",
+    "path",
+    required=True,
+    metavar="FILE.html",
+    type=options.FilePath(path_type=Path),
 )
 @options.run_options
 def report_command(**values: Any) -> int:
@@ -384,8 +389,15 @@ def _table(spec: "OutputSpec", tiles: "list[TileError]", rows: int) -> None:
 
 
 @click.command("diff")
-@click.argument("program", required=False, metavar="[CASE.npz | PROGRAM.toml | FOLDER]")
-@click.option("--ttsim", metavar="LIB", help="the libttsim.so of Blackhole; default: $BHEMU_TTSIM")
+@click.argument(
+    "program", type=options.FilePath(), required=False, metavar="[CASE.npz | PROGRAM.toml | FOLDER]"
+)
+@click.option(
+    "--ttsim",
+    type=options.FilePath(),
+    metavar="LIB",
+    help="the libttsim.so of Blackhole; default: $BHEMU_TTSIM",
+)
 @click.option("--random", "unit", metavar="UNIT", help="compare random programs for this unit")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="of --random")
 @click.option("--first", type=click.IntRange(0), default=0, show_default=True, help="first index")

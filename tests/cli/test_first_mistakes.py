@@ -1,15 +1,18 @@
 """What a first use gets wrong: an ELF for a program, quotes, names, a wrong end."""
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
 import bhemu
-from bhemu.cli import main
+from bhemu.cli import COMMANDS, main
+from bhemu.cli.options import FilePath
 
 ELFS = Path(bhemu.__file__).parent.parent / "elfs"
 
@@ -189,6 +192,25 @@ def test_a_word_of_until_that_is_no_symbol_has_its_line(add1: Callable[..., Path
         "[[until]] 1: no symbol or register nosuch\n  at PROGRAM.toml:36\n"
         in said("run", folder)[2]
     )
+
+
+_A_PATH = re.compile(r"FILE|FOLDER|LIB|SESSION|GCC|PROGRAM|OTHER|[.](npz|toml|html|json|elf)")
+_MORE = ("WORD", "@", "NAME=", "CORE=")  # than a path alone
+PATHS = [
+    (name, option)
+    for name in COMMANDS
+    for option in main.get_command(click.Context(main), name).params  # type: ignore[union-attr]
+    if isinstance(option.type, FilePath)
+    or (_A_PATH.search(option.metavar or "") and not any(one in option.metavar for one in _MORE))
+]
+
+
+@pytest.mark.parametrize(("name", "option"), PATHS, ids=[f"{n} {o.name}" for n, o in PATHS])
+def test_an_empty_path_is_refused_by_name(name: str, option: click.Parameter) -> None:
+    flag = option.opts[:1] if isinstance(option, click.Option) else []
+    code, _, err = said(name, *flag, "")
+    assert code == 2 and "no file or folder has an empty name" in err, err
+    assert (flag or [option.make_metavar(click.Context(main))])[0].rstrip(".") in err
 
 
 def test_an_end_that_was_nearly_met_says_what_stands_there(add1: Callable[..., Path]) -> None:
