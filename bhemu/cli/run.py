@@ -5,8 +5,8 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import CodeType
 from typing import IO, TYPE_CHECKING, Any
@@ -188,6 +188,7 @@ def install(paths: Iterable[str], machine: Any, ended: ExitStack) -> None:
 
     InputError names file and line of what is wrong in one.
     """
+    ended.enter_context(_not_left())
     for name in paths:
         names: dict[str, Any] = {"__name__": Path(name).stem, "__file__": name}
         code = _compiled(Path(name))
@@ -201,6 +202,17 @@ def install(paths: Iterable[str], machine: Any, ended: ExitStack) -> None:
             raise InputError(f"--plugin: {name}: install returns {type(end).__name__}", hint=hint)
         if end is not None:
             ended.callback(_called, end, end)
+
+
+@contextmanager
+def _not_left() -> Iterator[None]:
+    """InputError where a plugin ends the process, in whichever of its functions."""
+    try:
+        yield
+    except SystemExit as problem:
+        from bhemu.machine.callbacks import failure
+
+        raise failure(problem, install) from None
 
 
 def _compiled(path: Path) -> CodeType:

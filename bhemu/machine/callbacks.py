@@ -367,7 +367,7 @@ def failure(problem: BaseException, function: Callable[..., object]) -> InputErr
     code = getattr(getattr(function, "function", function), "__code__", None)
     file, line, name = getattr(code, "co_filename", "?"), getattr(code, "co_firstlineno", 0), ""
     for frame in traceback.extract_tb(problem.__traceback__):
-        if not frame.filename.startswith(_PACKAGE):
+        if not frame.filename.startswith((_PACKAGE, "<frozen ")):
             file, line, name = frame.filename, frame.lineno or 0, frame.name
     return InputError(f"{file}:{line}: {f'{name}: ' if name else ''}{told}", hint=hint)
 

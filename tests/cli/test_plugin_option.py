@@ -50,6 +50,13 @@ def test_a_chip_and_several_plugins(bhemu, tmp_path: Path) -> None:
         ("def install(machine)\n", ":1: SyntaxError"),
         ("def install(machine):\n    return lambda: {}[1]\n", ":2: <lambda>: KeyError"),
         ("x = 1\n", "has no function install"),
+        ("import sys\nsys.exit(0)\n", ":2: <module>: SystemExit: 0"),
+        ("def install(machine):\n    quit()\n", ":2: install: SystemExit"),
+        ("def install(machine):\n    return lambda: exit(0)\n", ":2: <lambda>: SystemExit: 0"),
+        (
+            "def install(machine):\n    machine.on_word('PACR', lambda w: exit(0))\n",
+            ":2: <lambda>: SystemExit: 0",
+        ),
         ("def install(machine):\n    return 5\n", "install returns int"),
     ],
 )
