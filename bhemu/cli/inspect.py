@@ -139,7 +139,7 @@ def _saved(path: Path, xy: XY | None) -> "TileState":
 @click.option(
     "--thread", type=options.Thread(), metavar="N", help="only words of thread N (1, or T1)"
 )
-@click.option("--limit-words", type=click.IntRange(1), metavar="N", help="stop after N words")
+@click.option("--limit-words", type=options.Count(1), metavar="N", help="stop after N words")
 @click.option("--words", is_flag=True, help="words alone: no stores of cores, no meanings")
 @click.option(
     "--perfetto",
@@ -373,7 +373,7 @@ _HOST, _PORT = "127.0.0.1", 3333
 @options.run_options
 @click.option(
     "--port",
-    type=click.IntRange(0, 65535),
+    type=options.Count(0, 65535),
     default=_PORT,
     show_default=True,
     metavar="N",

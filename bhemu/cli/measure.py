@@ -28,9 +28,7 @@ if TYPE_CHECKING:
 
 @click.command("profile")
 @options.program_options
-@click.option(
-    "--lines", default=15, type=click.IntRange(0, 10_000), help="how many waits are shown"
-)
+@click.option("--lines", default=15, type=options.Count(0, 10_000), help="how many waits are shown")
 @click.option(
     "--diff",
     "other",

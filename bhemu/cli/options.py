@@ -134,14 +134,26 @@ class FilePath(click.Path):
 
 
 class Count(click.IntRange):
-    """Type of an option that counts something."""
+    """Type of an option that counts something: an integer between bounds."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number."""
+        least = int(self.min or 0)
+        try:
+            number = int(value)
+        except ValueError:
+            number = least - 1
+        if number < least or (self.max is not None and number > self.max):
+            bounds = f"{least} or more" if self.max is None else f"{least} to {self.max}"
+            self.fail(f"{value} is no integer of {bounds}", param, ctx)
+        return number
 
     def _describe_range(self) -> str:
         """The help text says nothing of an upper end that no count reaches."""
         return f"x>={self.min}" if self.max == MOST else super()._describe_range()
 
 
-class Thread(click.IntRange):
+class Thread(Count):
     """Type of an option that names a thread of the coprocessor: 1, or T1."""
 
     def __init__(self) -> None:
@@ -178,9 +190,13 @@ class Seconds(click.FloatRange):
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
         """The number of seconds."""
-        seconds = float(super().convert(value, param, ctx))
-        if not math.isfinite(seconds):
-            self.fail(f"{value} is not a finite number; leave it out for no limit", param, ctx)
+        try:
+            seconds = float(value)
+        except ValueError:
+            seconds = 0.0
+        if not 0 < seconds < math.inf:
+            text = f"{value} is no finite number above 0; leave it out for no limit"
+            self.fail(text, param, ctx)
         return seconds
 
 

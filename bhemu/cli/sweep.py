@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bhemu.cli import output
-from bhemu.cli.options import FilePath, json_option, outside_option
+from bhemu.cli.options import Count, FilePath, json_option, outside_option
 from bhemu.cli.output import Progress
 from bhemu.errors import EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_OK
 from bhemu.program import files
@@ -26,7 +26,7 @@ _SHOWN = 10  # groups of failures
 @click.command("sweep")
 @click.argument("sweep", type=FilePath(), metavar="SWEEP.toml | FOLDER")
 @click.option(
-    "--workers", type=click.IntRange(1), metavar="N", help="processes (default: one per processor)"
+    "--workers", type=Count(1), metavar="N", help="processes (default: one per processor)"
 )
 @click.option("--scheduler", metavar="URL", help="run on the workers of this Dask scheduler")
 @click.option(

@@ -253,7 +253,7 @@ def report_command(**values: Any) -> int:
     help="exact values (float64) of output NAME; default: its expected file (may be repeated)",
 )
 @click.option(
-    "--tiles", type=click.IntRange(1), default=16, metavar="N", help="how many tiles to show"
+    "--tiles", type=options.Count(1), default=16, metavar="N", help="how many tiles to show"
 )
 @options.run_options
 def numerics_command(**values: Any) -> int:
@@ -399,14 +399,14 @@ def _table(spec: "OutputSpec", tiles: "list[TileError]", rows: int) -> None:
     help="the libttsim.so of Blackhole; default: $BHEMU_TTSIM",
 )
 @click.option("--random", "unit", metavar="UNIT", help="compare random programs for this unit")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="of --random")
-@click.option("--first", type=click.IntRange(0), default=0, show_default=True, help="first index")
+@click.option("--seed", type=options.Count(0), default=0, show_default=True, help="of --random")
+@click.option("--first", type=options.Count(0), default=0, show_default=True, help="first index")
 @click.option(
-    "--count", type=click.IntRange(1), default=10, show_default=True, help="how many programs"
+    "--count", type=options.Count(1), default=10, show_default=True, help="how many programs"
 )
 @click.option(
     "--most",
-    type=click.IntRange(1),
+    type=options.Count(1),
     default=10,
     show_default=True,
     help="stop after this many differences",
@@ -419,7 +419,7 @@ def _table(spec: "OutputSpec", tiles: "list[TileError]", rows: int) -> None:
 )
 @click.option(
     "--workers",
-    type=click.IntRange(1),
+    type=options.Count(1),
     metavar="N",
     help="processes of --random (default: one per processor); results are the same",
 )

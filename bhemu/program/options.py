@@ -106,7 +106,8 @@ def _acts(name: str, text: str) -> Acts:
     if agent == NOC and (first, to, found["x"]) != (1, None, None):
         raise InputError(f"{name}: {text!r}", hint="requests are named by their pc alone: noc@PC")
     if first < 1 or (to is not None and to < first):
-        raise InputError(f"{name}: {text!r} counts from 1 up")
+        turned = f", and {to} comes before {first}" if first else ""
+        raise InputError(f"{name}: {text!r} counts from 1 up{turned}", hint=_FORM)
     tile = None if found["x"] is None else (int(found["x"]), int(found["y"]))
     return Acts(agent, None if pc is None else int(pc, 16), first, to, tile)
 
@@ -149,11 +150,11 @@ class Kind:
 
 
 class Whole(Kind):
-    """An integer of `least` to `most`; files and flags take up to `written`."""
+    """An integer of `least` to `most`; without a `most` files and flags take what counters hold."""
 
-    def __init__(self, least: int, most: int | None = None, written: int | None = None) -> None:
+    def __init__(self, least: int, most: int | None = None) -> None:
         self.least, self.most = least, most
-        self.written = written or (arguments.MOST if most is None else most)
+        self.written = arguments.MOST if most is None else most
         bounded = most is not None and most < arguments.MOST
         self.values = f"{least} to {most}" if bounded else f"{least} or more"
 
@@ -306,7 +307,7 @@ class Options(TypedDict, total=False):
     quantum: Annotated[
         int,
         Option(
-            Whole(1, LONGEST_TURN, arguments.MOST),
+            Whole(1, LONGEST_TURN),
             QUANTUM,
             ("flag",),
             f"instructions that a core runs per turn (default: {QUANTUM})",

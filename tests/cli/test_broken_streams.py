@@ -78,6 +78,27 @@ def test_a_number_that_no_counter_holds_is_refused(option, write, bhemu) -> None
     assert f"Invalid value for '{option}'" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("option", "value", "told"),
+    [
+        ("--quantum", "99999999999999999999", "1 to 10000000"),
+        ("--quantum", "0", "1 to 10000000"),
+        ("--limit", "1e9", f"1 to {(1 << 63) - 1}"),
+        ("--threads", "65", "1 to 64"),
+    ],
+)
+def test_a_number_out_of_bounds_is_told_the_bounds(option, value, told, write, bhemu) -> None:
+    result = bhemu("run", write(PARK), option, value)
+    assert result.exit_code == 2
+    assert f"Invalid value for '{option}': {value} is no integer of {told}\n" in result.stderr
+
+
+def test_what_is_late_ends_after_it_begins(write, bhemu) -> None:
+    result = bhemu("run", write(PARK), "--late", "5:packer#5-3")
+    assert result.exit_code == 2
+    assert "'packer#5-3' counts from 1 up, and 3 comes before 5" in result.stderr
+
+
 @pytest.mark.parametrize("text", ["nan", "inf", "-inf"])
 def test_a_time_out_that_is_no_time_is_refused(text, write, bhemu) -> None:
     result = bhemu("run", write(PARK), "--timeout", text)
