@@ -168,6 +168,9 @@ def check(sweep: Sweep) -> None:
     """InputError for parameters that mean nothing, have no values or are used nowhere."""
     if (sweep.choose == "random") != (sweep.count is not None):
         raise InputError(f'{sweep.origin}: count goes with choose = "random", and with no other')
+    if sweep.count is None:
+        total = sum(_size(sweep, part) for part in sweep.parts)
+        files.check_limit("SWEEP_RUNS", total, f"{sweep.origin}: runs")
     for part in sweep.parts:
         texts = [text for several in part.templates.values() for text in several]
         used = {name for text in texts for name in _PLACEHOLDER.findall(text)}
@@ -299,14 +302,13 @@ class Plan:
                     f'{sweep.origin}: choose = "list" wants parameters of one length,'
                     f" not {' and '.join(map(str, sorted(lengths)))}"
                 )
-        total = sum(_size(sweep, part) for part in sweep.parts)
         if sweep.count is not None:
+            total = sum(_size(sweep, part) for part in sweep.parts)
             if total > sys.maxsize:
                 raise InputError(f"{sweep.origin}: {total} runs are too many to choose from")
             if total < sweep.count:
                 raise InputError(f"{sweep.origin}: count = {sweep.count} of {total} runs")
-            total = sweep.count
-        files.check_limit("SWEEP_RUNS", total, f"{sweep.origin}: runs")
+            files.check_limit("SWEEP_RUNS", sweep.count, f"{sweep.origin}: runs")
         self.runs = tuple(self._numbered())
         # InputError for flags of the first run of each program that cannot be read
         first: dict[str, Run] = {}
