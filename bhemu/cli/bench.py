@@ -38,7 +38,7 @@ _NAMES = (14, 34)  # columns of the names of benchmarks, of pairs of formats
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option(
     "--elfs",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=FilePath(path_type=Path),
     default=Path("elfs"),
     show_default=True,
     help="the folder with add1/, bench/ and matmul/",
@@ -79,6 +79,9 @@ def bench_command(
     from bhemu import bench
     from bhemu.oracle.libttsim import find
 
+    if not files.is_folder(elfs):
+        hint = "go to bhemu's checkout, whose ELFs are measured, or --elfs FOLDER"
+        raise InputError(f"bench: there is no folder {elfs}", hint=hint)
     if profile:
         _profile(elfs, names, ENGINES[0] if engine == "both" else engine, as_json)
         return

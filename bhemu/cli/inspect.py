@@ -1,6 +1,7 @@
 """Commands that look inside a tile: `bhemu dump`, `trace`, `step` and `gdb`."""
 
 import atexit
+import errno
 import json
 import os
 import socket
@@ -439,4 +440,8 @@ def listener(host: str = _HOST, port: int | None = None) -> socket.socket:
         return socket.create_server((host, port or 0))
     except (OSError, UnicodeError) as problem:
         text = f"cannot listen on {host}:{port}: {files.reason(problem)}"
-        raise InputError(text, hint="--port 0 chooses a free port") from problem
+        taken = getattr(problem, "errno", None) in (errno.EADDRINUSE, errno.EACCES)
+        address = "--host takes an address of this machine, as 127.0.0.1"
+        raise InputError(
+            text, hint="--port 0 chooses a free port" if taken else address
+        ) from problem

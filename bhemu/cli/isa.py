@@ -68,7 +68,7 @@ def isa_command(
     known = _known()
     if mnemonic is not None:
         if mnemonic.upper() not in known:
-            raise _unknown(list(known), mnemonic)
+            raise _unknown(list(known), mnemonic, "isa")
         chosen = known[mnemonic.upper()]
         own = [one for one in chosen["explained"] if "instruction" in one]
         output.say(json.dumps(chosen["row"], indent=2) if as_json else "\n".join(_told(own)))
@@ -176,14 +176,14 @@ def class_of(mnemonic: str) -> "type[Instruction]":
     return known[mnemonic.upper()]
 
 
-def _unknown(known: list[str], mnemonic: str) -> InputError:
+def _unknown(known: list[str], mnemonic: str, lists: str = "explain") -> InputError:
     hint = toml.suggestion(mnemonic.upper(), known).partition(" allowed:")[0]
     if not hint.startswith("did you mean"):  # it may be known, and be no instruction
         from bhemu.debug.explain import near_names
 
         near = near_names(mnemonic) if len(mnemonic) > 2 else []
         more = f"; there are {', '.join(near)}" if near[1:] else ""
-        hint = f"bhemu explain {near[0]}{more}" if near else "bhemu isa lists all of them"
+        hint = f"bhemu explain {near[0]}{more}" if near else f"bhemu {lists} lists all of them"
     return InputError(f"no Tensix instruction is called {mnemonic!r}", hint=hint)
 
 

@@ -326,7 +326,7 @@ def _opened(name: str) -> AbstractContextManager[IO[str]]:
         return nullcontext(sys.stdout) if name == "-" else open(name, "w", encoding="ascii")
     except (OSError, ValueError) as problem:
         text = f"--log-commits: {name} cannot be written: {files.reason(problem)}"
-        raise InputError(text) from problem
+        raise InputError(text, hint=files.NAME_ANOTHER) from problem
 
 
 def _run(target: "Target", checks: "list[Check] | None") -> int:

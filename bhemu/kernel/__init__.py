@@ -218,7 +218,10 @@ def plan(path: Path) -> Plan:
                 )
     elfs = tuple(one for one in found.values() if one.source != Path())
     if not elfs:
-        top.fail("no core has an ELF that is built from a source here")
+        top.fail(
+            "no core has an ELF that is built from a source here",
+            hint="math.elf is made of math.c beside PROGRAM.toml: bhemu new NAME --kernel",
+        )
     kept = tuple(one.path for one in found.values() if one.source == Path())
     return Plan(path.parent, _FRAMES[kind], elfs, kept, _include(top, spec), spec.flags)
 

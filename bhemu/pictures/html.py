@@ -90,7 +90,8 @@ def write_pages(folder: Path, coverage: LineCoverage, programs: Sequence[str]) -
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
-        raise InputError(f"--html: {folder}: {problem.strerror}") from problem
+        said = f"--html: {folder}: {problem.strerror}"
+        raise InputError(said, hint=files.NAME_ANOTHER) from problem
     names = {name: _page_name(name) for name in sorted(coverage.sources)}
     for name, file in names.items():
         content = page(name, _source(name, coverage.sources[name]), "coverage")

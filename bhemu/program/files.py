@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+from bhemu.arguments import did_you_mean
 from bhemu.errors import InputError
 from bhemu.system import whole_file
 
@@ -101,6 +102,7 @@ def read_bytes(path: Path, limit: str, origin: str = "") -> bytes:
             return file.read(size)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         hint = "write what it gives to a file" if isinstance(error, _NoRegularFileError) else ""
+        hint = hint_for_missing(path) if isinstance(error, FileNotFoundError) else hint
         raise InputError(f"{name} cannot be read: {reason(error)}", hint=hint) from error
 
 
@@ -165,6 +167,22 @@ def is_missing(path: Path) -> bool:
     return _holds(lambda: not path.exists())
 
 
+def hint_for_missing(path: Path) -> str:
+    """What may have been meant by a file that is not there: the nearest name, or where it is not.
+
+    Of a folder that may not be read nothing is told.
+    """
+    folder = path.parent
+    if not is_folder(folder):
+        return f"there is no folder {folder}"
+    try:
+        _check_confined(folder)
+        near = did_you_mean(path.name, os.listdir(folder))
+    except OSError:
+        near = ""
+    return near or f"it is looked for in {'the current folder' if folder == Path() else folder}"
+
+
 def is_folder(path: Path) -> bool:
     """Whether there is a folder; False too for a name that no folder can have."""
     return _holds(path.is_dir)
@@ -180,6 +198,10 @@ def same(path: Path, other: Path) -> bool:
     return _holds(lambda: path.resolve() == other.resolve() or path.samefile(other))
 
 
+NAME_ANOTHER = "name another folder"
+"""The hint where something cannot be written."""
+
+
 def check_writable(path: Path, origin: str, keep: Iterable[Path] = ()) -> None:
     """InputError when a file at `path` could not be written later, or is one of `keep`."""
     _check_target(path, origin)
@@ -191,7 +213,7 @@ def check_writable(path: Path, origin: str, keep: Iterable[Path] = ()) -> None:
         scratch.unlink()
     except (OSError, ValueError) as error:
         text = f"{origin}: {path} cannot be written: {reason(error)}"
-        raise InputError(text, hint="name another folder") from error
+        raise InputError(text, hint=NAME_ANOTHER) from error
 
 
 def write_whole(path: Path, content: bytes | Callable[[Any], None], origin: str) -> None:
@@ -204,7 +226,8 @@ def write_whole(path: Path, content: bytes | Callable[[Any], None], origin: str)
     try:
         whole_file.write(path, content if callable(content) else lambda file: file.write(content))
     except (OSError, ValueError) as error:
-        raise InputError(f"{origin}: {path} cannot be written: {reason(error)}") from error
+        text = f"{origin}: {path} cannot be written: {reason(error)}"
+        raise InputError(text, hint=NAME_ANOTHER) from error
 
 
 def reason(error: OSError | ValueError) -> str:

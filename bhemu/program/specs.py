@@ -227,7 +227,7 @@ class Until:
     word: At
     equals: int
     tiles: tuple[XY, ...] = ()
-    origin: str = field(default="until", compare=False)
+    origin: str = field(default="[run] until", compare=False)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NoReturn, TypeVar
 
+from bhemu.arguments import did_you_mean
 from bhemu.errors import InputError, Where
 from bhemu.program import files
 
@@ -126,7 +127,7 @@ class Table:
         if path is not None and (kind := files.special(path)):
             self.fail(f"{key}: {path} is {kind}, no regular file")
         if path is not None and not files.is_file(path):
-            self.fail(f"{key}: no such file: {path}")
+            self.fail(f"{key}: no such file: {path}", hint=files.hint_for_missing(path))
         return path
 
     def new_file(self, key: str) -> Path | None:
@@ -189,6 +190,7 @@ def suggestion(name: str, allowed: Sequence[str]) -> str:
 
 
 ELF = b"\x7fELF"
+_ARCHIVE = b"PK\x03\x04"  # .npz
 _TOKEN = re.compile(
     r'"""(?:\\.|[^\\])*?(?:"{3,5}|\Z)'
     r"|'''.*?(?:'{3,5}|\Z)"
@@ -204,6 +206,8 @@ def read(path: Path, hint: str) -> dict[str, Any]:
     """What the file holds; InputError for one that is missing (with `hint`) or no TOML."""
     if files.is_missing(path):
         raise InputError(f"{path}: no such file", hint=hint)
+    if files.begins_with(path, _ARCHIVE):
+        raise InputError(f"{path}: not TOML, but an archive, as of a saved state", hint=hint)
     data = files.read_bytes(path, "PROGRAM_BYTES")
     try:
         text = data.decode("utf-8")
@@ -211,7 +215,7 @@ def read(path: Path, hint: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except UnicodeDecodeError as error:
         is_elf = data.startswith(ELF)
-        hint = f"run it on a core: --core trisc1={path}" if is_elf else "bhemu new writes one"
+        hint = f"run it on a core: --core trisc1={path}" if is_elf else hint
         what = "an ELF" if is_elf else f"no text, from byte {error.start} on"
         raise InputError(f"{path}: not TOML, but {what}", hint=hint) from error
     except ValueError as error:  # TOMLDecodeError
@@ -220,6 +224,10 @@ def read(path: Path, hint: str) -> dict[str, Any]:
 
 def check_schema(top: Table, key: str, known: int) -> None:
     """InputError unless the file states, under `key`, the schema version that is known here."""
+    if key not in top and not did_you_mean(key, top):
+        top.fail(
+            f"missing key {key}", hint=f"begin with {key} = {known}, the version of the schema"
+        )
     version = top.integer(key, lo=1)
     if version != known:
         top.fail(f"{key} = {version}", hint=f"this is schema version {known}")

@@ -50,7 +50,8 @@ class Journal:
         try:
             folder.mkdir(exist_ok=True)
         except OSError as problem:
-            raise InputError(f"{folder} cannot be made: {problem.strerror}") from problem
+            text = f"{folder} cannot be made: {problem.strerror}"
+            raise InputError(text, hint=files.NAME_ANOTHER) from problem
         files.check_writable(self.path, "results")
         files.check_writable(folder / TABLE, "results")
         if resume:

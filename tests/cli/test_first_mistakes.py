@@ -7,11 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import click
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 import bhemu
 from bhemu.cli import COMMANDS, main
+from bhemu.cli.new import TEMPLATE
 from bhemu.cli.options import FilePath
 
 ELFS = Path(bhemu.__file__).parent.parent / "elfs"
@@ -211,6 +213,40 @@ def test_an_empty_path_is_refused_by_name(name: str, option: click.Parameter) ->
     code, _, err = said(name, *flag, "")
     assert code == 2 and "no file or folder has an empty name" in err, err
     assert (flag or [option.make_metavar(click.Context(main))])[0].rstrip(".") in err
+
+
+@pytest.mark.parametrize(
+    ("command", "hint"),
+    [
+        ("sweep x.npz", "docs/sweep.md shows one"),
+        ("build x.npz", "bhemu new NAME --kernel writes one with its sources"),
+        ("sweep bytes", "docs/sweep.md shows one"),
+        ("check empty.toml", "begin with bhemu = 1, the version of the schema"),
+        ("check add1/far.toml", "did you mean brisc.elf?"),
+        ("check new/PROGRAM.toml", "bhemu build new"),
+        ("build add1/PROGRAM.toml", "beside PROGRAM.toml: bhemu new NAME --kernel"),
+        ("gdb add1 --port 0 --host 999.1.1.1", "--host takes an address of this machine"),
+        ("warm ZZZZZ", "bhemu explain lists all of them"),
+        ("run add1 --plugin add2/x.py", "there is no folder add2"),
+        ("run add1 --plugin x.np", "did you mean x.npz?"),
+        ("run add1 --log-commits no/x", "name another folder"),
+        ("coverage add1 --html bytes", "name another folder"),
+        ("bench", "go to bhemu's checkout"),
+        ("bench --elfs no", "go to bhemu's checkout"),
+    ],
+)
+def test_a_hint_leads_on(
+    command: str, hint: str, add1: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder := add1().parent)
+    np.savez(folder / "x.npz", a=np.zeros(100_000))
+    (folder / "bytes").write_bytes(b"\xff")
+    (folder / "empty.toml").write_text("")
+    text = (folder / "add1" / "PROGRAM.toml").read_text()
+    (folder / "add1" / "far.toml").write_text(text.replace("brisc.elf", "brisk.elf"))
+    shutil.copytree(TEMPLATE, folder / "new")
+    code, _, err = said(*command.split())
+    assert code == 2 and re.search(f"hint: .*{re.escape(hint)}", err), err
 
 
 def test_an_end_that_was_nearly_met_says_what_stands_there(add1: Callable[..., Path]) -> None:

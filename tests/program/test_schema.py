@@ -180,7 +180,8 @@ def test_files_that_are_no_program():
     Path("PROGRAM.toml").write_bytes(b'name = "\xff"')
     with pytest.raises(InputError, match="not TOML"):
         load_program("PROGRAM.toml")
-    assert refusal("") == "missing key bhemu"
+    begins = "begin with bhemu = 1, the version of the schema"
+    assert refusal("") == f"missing key bhemu\nhint: {begins}"
     assert refusal("bhemu = 2\n") == "bhemu = 2\nhint: this is schema version 1"
 
 
