@@ -60,6 +60,8 @@ def isa_command(
         show_modes([coverage], mnemonic, as_json=as_json, allow_outside=allow_outside)
         return
     if c_header:
+        if mnemonic is not None:
+            raise click.UsageError(f"--c-header prints the whole header: leave {mnemonic} away")
         from bhemu.kernel import c_header as header
 
         assert classes()  # importing them declares the instructions
@@ -411,6 +413,12 @@ def explain_command(names: tuple[str, ...], as_json: bool, **values: Any) -> int
     of a program, is disassembled. Without a name the instructions are listed.
     """
     ctx = click.get_current_context()
+    of_code = [name for name in ("riscv", "meanings", "core", "symbol") if values[name]]
+    if of_code and not names:
+        text = f"--{of_code[0]} is about a word, an ELF or a program: name one"
+        raise click.UsageError(text, ctx)
+    if len(names) > 1 and values["coverage"] is not None:
+        raise click.UsageError("--coverage shows one instruction, or all of them", ctx)
     outside = {"allow_outside": values["allow_outside"]}
     if as_json and not names and values["coverage"] is None and not values["c_header"]:
         return output.report(

@@ -17,7 +17,6 @@ from bhemu.tensix.views import NAMED
 
 _RANGE = re.compile(r"(0[xX][0-9a-fA-F]{1,16}|\d{1,20})(?:-(0[xX][0-9a-fA-F]{1,16}|\d{1,20}))?")
 _PER_ROW = 8
-NOTHING = "  nothing there"
 _SURE = 0.8  # likeness of a part of a name
 _MEMBERS = {member.name: member.doc for member in SAVED}
 """Every array of a saved state, with what it holds."""
@@ -44,13 +43,22 @@ class Selection:
         return next((n.members for n in NAMED if n.name == self.name), (self.name,))
 
     def rows(self, s: TileState, view: View) -> Iterator[Row]:
-        """The selected rows; those that hold only 0 unless a range, a part or `view` wants them."""
+        """The selected rows; those that hold only 0 unless a range, a part or `view` wants them.
+
+        InputError for a range that ends behind the last of them.
+        """
         asked = view.every or self.low is not None or bool(self.part)
         every = ROWS.get(self.name)
         rows = _raw(s, self.name) if every is None else every(s, replace(view, every=asked))
+        if self.low is not None and self.high is not None:
+            rows = list(rows)
+            ends = max((row.index + row.span for row in rows if row.index is not None), default=0)
+            if 0 < ends <= self.high:
+                noun = {"cfg": "words", "lreg": "LRegs", "l1": "bytes"}.get(self.name, "rows")
+                text = f"{self.name} {self.high}: there are {noun} 0 to {ends - 1}"
+                raise InputError(text, hint=f"{self.name}:0-{ends - 1}")
+            rows = [row for row in rows if row.within(self.low, self.high)]
         for row in rows:
-            if self.low is not None and not row.within(self.low, self.high or self.low):
-                continue
             if self.part and self.part not in row.label.lower():
                 continue
             if asked or not row.empty:
@@ -118,7 +126,7 @@ def _raw(s: TileState, name: str) -> Iterator[Row]:
         for first in range(0, len(line), _PER_ROW):
             part = [int(v) for v in line[first : first + _PER_ROW]]
             label = f"{name}{lead}[{first}]"
-            index, span = (int(place[0]), 1) if len(place) else (first, _PER_ROW)
+            index, span = (int(place[0]), 1) if len(place) else (first, len(part))
             yield Row(label, values(part, first), form, names=False, index=index, span=span)
 
 
@@ -131,7 +139,7 @@ def text(s: TileState, chosen: Sequence[Selection], view: View) -> Iterator[str]
             shown = True
             yield f"  {row.text}"
         if not shown:
-            yield NOTHING if selection.low is not None else "  all 0"
+            yield "  nothing there" if selection.low is not None else "  all 0"
 
 
 def with_place(line: str) -> str:

@@ -199,12 +199,6 @@ class Looking(Commands):
         lines = list(islice(shown, _LOOKING_MOST + 1))
         if len(lines) > _LOOKING_MOST:
             raise _too_much(f"dump shows {_LOOKING_MOST} lines at most")
-        if len(chosen) == 1 and lines[1:] == [dump.NOTHING]:
-            name, low = chosen[0].name, chosen[0].low
-            rows = Selection(name).rows(saved.take(self.tile), View(every=True))
-            last = max((row.index for row in rows if row.index is not None), default=0)
-            noun = {"cfg": "words", "lreg": "LRegs"}.get(name, "rows")
-            raise InputError(f"{name} {low}: there are {noun} 0 to {last}")
         self._print(map(dump.with_place, lines) if places else lines)
 
     def _used(self, name: str) -> Iterator[str]:

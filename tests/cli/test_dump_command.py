@@ -120,6 +120,21 @@ def test_bad_input_is_exit_code_2(bhemu, tmp_path, monkeypatch, args, message) -
     assert message in result.stderr.splitlines()[0]
 
 
+@pytest.mark.parametrize(
+    ("name", "there"),
+    [
+        ("dst:0-2000", "rows 0 to 1023"),
+        ("l1:0x17fff0-0x180010", "bytes 0 to 1572863"),
+        ("cfg:99999", "words 0 to 222"),
+        ("lreg:99", "LRegs 0 to 15"),
+        ("retired:5-9", "rows 0 to 4"),
+    ],
+)
+def test_a_range_that_ends_behind_the_last_is_refused(saved, bhemu, name, there) -> None:
+    result = bhemu("dump", saved(PARK), name)
+    assert (result.exit_code, result.stdout) == (2, "") and f"there are {there}" in result.stderr
+
+
 def test_a_state_of_another_layout_is_refused(saved, bhemu, tmp_path) -> None:
     with np.load(saved(*WORDS)) as archive:
         arrays = {**archive, "gpr": np.zeros((3, 32), np.uint32)}

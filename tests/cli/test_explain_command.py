@@ -43,6 +43,21 @@ def test_an_unknown_name_is_exit_code_2(bhemu) -> None:
     assert (result.exit_code, result.stdout) == (2, "")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("explain", "--riscv"), "--riscv is about a word, an ELF or a program: name one"),
+        (("explain", "--core", "brisc"), "--core is about a word"),
+        (("explain", "--c-header", "SEMWAIT"), "leave SEMWAIT away"),
+        (("isa", "--c-header", "SEMWAIT"), "leave SEMWAIT away"),
+        (("explain", "--coverage", ADD1, "PACR", "NOP"), "--coverage shows one instruction"),
+    ],
+)
+def test_what_would_be_ignored_is_refused(bhemu, arguments, told) -> None:
+    result = bhemu(*arguments)
+    assert (result.exit_code, result.stdout) == (2, "") and told in result.stderr
+
+
 def test_isa_leads_from_a_field_to_explain(bhemu) -> None:
     result = bhemu("isa", "Zstride")
     assert result.exit_code == 2
