@@ -7,7 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bhemu.program.options import OPTIONS, ChipOptions, Option, TileOptions  # noqa: E402
+from bhemu.program.options import OPTIONS, ChipOptions, Option, TileOptions, flag_of  # noqa: E402
 
 TARGET = ROOT / "docs" / "options.md"
 HEAD = """<!-- Written by scripts/make_options.py; do not edit. -->
@@ -32,7 +32,7 @@ def row(name: str, option: Option) -> str:
     tables = ["`[chip]`"] if name == "harvest" else tables
     takes = (("run", "flag"), ("serve", "serve"), ("diff", "diff"))
     commands = [c for c, where in takes if where in option.where]
-    flag = f"`--{option.flag or name}`: {', '.join(commands)}" if commands else ""
+    flag = f"`--{flag_of(name, option)}`: {', '.join(commands)}" if commands else ""
     about = re.sub(r" \(default: (off|\d+)\)", "", option.help)
     cells = f"`{name}`", option.kind.values, about, default, ", ".join(python), " ".join(tables)
     return "| " + " | ".join((*cells, flag)) + " |\n"

@@ -9,8 +9,8 @@ from click.testing import CliRunner
 from script_module import script
 
 from bhemu import Chip, InputError, Program, Tile
-from bhemu.cli import new
-from bhemu.cli.options import run_options
+from bhemu.cli import COMMANDS, main, new
+from bhemu.cli.options import flag, run_options
 from bhemu.program import options
 from bhemu.program.cli_overrides import with_options
 from bhemu.program.options import Option, Words
@@ -18,6 +18,12 @@ from bhemu.program.schema import load_program
 from bhemu.sweeps.spec import load_sweep
 
 ADD1 = Path(__file__).parents[1] / "elfs" / "add1"
+# Imported now: a command keeps the options that are declared when it is
+PARAMS = {
+    name: command.params
+    for name in COMMANDS
+    if (command := main.get_command(click.Context(main), name)) is not None
+}
 FLAVOUR = Option(Words("sweet", "sour"), "sweet", ("run", "flag"), "how it tastes")
 
 
@@ -81,6 +87,22 @@ def test_the_page_and_a_new_program_name_it() -> None:
     assert '| `flavour` | `"sweet"`, `"sour"` | how it tastes |' in page
     line = next(s for s in new.template(Path("x.toml"), "elf").splitlines() if "flavour" in s)
     assert line.split() == '# flavour = "sweet" # how it tastes: sweet sour'.split()
+
+
+def test_a_flag_has_dashes() -> None:
+    command = click.command()(flag("stop_after", FLAVOUR)(lambda **values: print(values)))
+    done = CliRunner().invoke(command, ["--stop-after", "sour"])
+    assert done.output == "{'stop_after': 'sour'}\n"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_two_options_of_a_command_have_one_name(name: str) -> None:
+    """Of the table, of the command: where they meet, one of them needs another `flag=`."""
+    params = PARAMS[name]
+    given = [one for one in params if isinstance(one, click.Option)]
+    flags = [flag for one in given for flag in (*one.opts, *one.secondary_opts)]
+    for some in ([one.name for one in params], flags):
+        assert [one for one in some if some.count(one) > 1] == []
 
 
 @pytest.mark.parametrize("machine", [Tile, Chip])

@@ -19,7 +19,7 @@ from bhemu.errors import EXIT_DIFFERS, EXIT_INTERRUPTED, EXIT_LIMIT, EXIT_OK, Bh
 from bhemu.program import files, recorded
 from bhemu.program.coordinates import XY
 from bhemu.program.coordinates import text as text_of
-from bhemu.program.options import given_in
+from bhemu.program.options import flag_of, given_in
 from bhemu.system import interrupts
 from bhemu.text import counted
 
@@ -108,7 +108,7 @@ def _state(what: str, values: dict[str, Any]) -> "tuple[TileState, BhemuError | 
         return state, ended.error, EXIT_INTERRUPTED if ended.interrupted else EXIT_OK
     if files.is_file(path) and path.suffix != ".npz":
         raise InputError(f"{path}: neither .npz nor .toml", hint="bhemu run --save STATE.npz")
-    flags = {name: option.flag or name for name, option in given_in("flag").items()}
+    flags = {name: flag_of(name, option) for name, option in given_in("flag").items()}
     for name, flag in {**flags, "save": "save"}.items():
         if values[name] is not None:
             raise click.UsageError(f"--{flag} goes with a program", click.get_current_context())

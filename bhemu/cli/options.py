@@ -241,7 +241,7 @@ def flag(
     else:
         assert isinstance(kind, options.Seconds), kind
         value = Seconds(0, min_open=True)
-    names = f"--{option.flag or name}", name
+    names = f"--{options.flag_of(name, option)}", name
     return click.option(*names, type=value, metavar=metavar, help=option.help + more)
 
 

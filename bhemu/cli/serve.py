@@ -19,7 +19,7 @@ from bhemu.cli import output
 from bhemu.cli.options import FilePath, all_of, flag
 from bhemu.errors import EXIT_OK, BhemuError, InputError, Internal, Limit, NoProgress
 from bhemu.program import files, recorded
-from bhemu.program.options import CHIPS, given_in
+from bhemu.program.options import CHIPS, flag_of, given_in
 
 if TYPE_CHECKING:
     from bhemu.hosts.naming import Names
@@ -100,8 +100,8 @@ def arguments(values: dict[str, Any]) -> list[str]:
                 hint="without --chips for what one chip runs alone; --record, --check, --keep work",
             )
         given += ["--chips", str(values["chips"])]
-    for name in given_in("serve"):
-        given += [] if values[name] is None else [f"--{name}", str(values[name])]
+    for name, option in given_in("serve").items():
+        given += [] if values[name] is None else [f"--{flag_of(name, option)}", str(values[name])]
     for folder in values["elfs"]:
         given += ["--elfs", str(Path(folder).resolve())]
     if values["keep"] is not None:

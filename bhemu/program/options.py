@@ -455,6 +455,11 @@ def given_in(where: str) -> dict[str, Option]:
     return {name: option for name, option in OPTIONS.items() if where in option.where}
 
 
+def flag_of(name: str, option: Option) -> str:
+    """The flag of an option, behind its two dashes: its own name, or the option's with dashes."""
+    return option.flag or name.replace("_", "-")
+
+
 def read(table: Any, where: str) -> dict[str, Any]:
     """Those of the options of `where` that a table of PROGRAM.toml has."""
     found = {name: option.kind.read(table, name) for name, option in given_in(where).items()}

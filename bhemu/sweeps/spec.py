@@ -378,7 +378,7 @@ class Plan:
                         text = text.replace(path, _relative_path(path))
                     words += [f"--{flag}", text]
             for name, value in job.options.items():
-                words += [f"--{name}", str(value)]
+                words += [f"--{name.replace('_', '-')}", str(value)]
             if not job.compare:
                 words.append("--no-compare")
             if not base[1].program.inside:
