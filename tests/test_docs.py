@@ -59,6 +59,13 @@ def test_the_python_of_the_readme_runs(
     assert shown.startswith("until ") and shown.endswith("[3.5 3.5 3.5 3.5]\n")  # 2.5 + 1
 
 
+def test_the_program_of_the_readme_is_the_one_it_names() -> None:
+    shown = [b for b in tutorial.blocks(ROOT / "README.md") if "title=" in b.about]
+    titles = [b.about.partition('"')[2].rstrip('"') for b in shown]
+    assert titles == ["elfs/add1/PROGRAM.toml"]
+    assert shown[0].text == (ROOT / titles[0]).read_text(encoding="utf-8")
+
+
 def test_every_program_of_the_readme_exists() -> None:
     named = set(re.findall(r"\belfs/[\w./]+\w", README))
     assert {"elfs/add1", "elfs/hang_flag"} <= named
