@@ -204,7 +204,8 @@ def place(values: Mapping[str, Any], problem: InputError) -> Where | None:
     """The line of PROGRAM.toml that an error about a program names; None where a flag is wrong."""
     head = problem.message.partition(": ")[0]
     given = (text for name in FLAGS for text in values.get(name) or ())
-    if head.startswith("--") or any(head in text for text in given):
+    of_flag = any(text.startswith(f"{head}@") or text.endswith(f"={head}") for text in given)
+    if head.startswith("--") or of_flag:
         return None
     if "program" in values and values["program"] is None and files.is_file(Path(_HERE)):
         return toml.place(Path(_HERE), problem)

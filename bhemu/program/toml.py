@@ -275,7 +275,7 @@ _ORDER = (
 
 def place(path: Path, error: InputError) -> Where | None:
     """The file and line that an error about a program names; None where it names nothing of it."""
-    path = path / "PROGRAM.toml" if path.is_dir() else path
+    path = path / "PROGRAM.toml" if files.is_folder(path) else path
     about = error.message.startswith((f"{path}: ", "["))
     if not about and path.suffix != ".toml":
         return None

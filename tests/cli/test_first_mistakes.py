@@ -188,6 +188,11 @@ def test_a_mistake_in_a_flag_is_none_of_the_file(flags: tuple[str, ...]) -> None
     assert flags[1] in err or flags[2].partition("=")[2] in err
 
 
+def test_a_name_of_any_length_is_no_program() -> None:
+    code, _, err = said("explain", "A" * 5000)
+    assert code == 2 and err.startswith("error: nothing is called")
+
+
 def test_a_word_of_until_that_is_no_symbol_has_its_line(add1: Callable[..., Path]) -> None:
     folder = add1(("word = 0x100", 'word = "nosuch"'))
     assert (
