@@ -212,7 +212,9 @@ def _not_left() -> Iterator[None]:
     except SystemExit as problem:
         from bhemu.machine.callbacks import failure
 
-        raise failure(problem, install) from None
+        error = failure(problem, install)
+        error.hint = "a plugin ends by a return: the run goes on, and its end is told"
+        raise error from None
 
 
 def _compiled(path: Path) -> CodeType:

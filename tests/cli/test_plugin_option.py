@@ -66,6 +66,7 @@ def test_what_is_wrong_names_file_and_line(bhemu, tmp_path: Path, text: str, tol
     assert done.exit_code == 2 and "Traceback" not in done.stderr
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
     assert told in line and str(path) in line
+    assert ("SystemExit" in told) == ("a plugin ends by a return" in done.stderr)
 
 
 def test_a_plugin_that_is_not_there(bhemu, tmp_path: Path) -> None:
