@@ -288,6 +288,9 @@ def run_command(**values: Any) -> int:
         target = Target(chosen, progress, **start.options())
         start.launched(target)
         if checks is not None:
+            from bhemu.why.question import refuse_timed
+
+            refuse_timed(target)
             target.prepare_checks()
     with ExitStack() as opened:
         if values["plugins"]:
@@ -325,7 +328,10 @@ def _run(target: "Target", checks: "list[Check] | None") -> int:
             results = target.check()
         except BhemuError as problem:
             error = problem
-    target.save()
+    try:
+        target.save()
+    except BhemuError as problem:  # of the run nothing is lost with it
+        error = error or problem
     code = EXIT_OK if all(result.equal for result in results) else EXIT_DIFFERS
     if ended.interrupted:
         code, checks = EXIT_INTERRUPTED, None
@@ -391,7 +397,10 @@ def _tool(tools: list[str], chosen: options.Settings) -> int:
     """Run a program and what belongs to tools; print its findings as `bhemu why` does."""
     if chosen.program.kind == schema.SAVED_STATE:
         raise InputError("--tool: checks begin at a launch, and a saved state has none")
+    from bhemu.why.question import refuse_timed
+
     target = options.launched(chosen)
+    refuse_timed(target)
     target.prepare_checks()
     ended = target.finish_shown()
     from bhemu.cli.why import pairs, show
