@@ -413,6 +413,7 @@ def _tool(tools: list[str], chosen: options.Settings) -> int:
         notes = [one for one in found if (one.check, one.severity) == ("order", "note")]
         found = [one for one in found if one not in notes]
         nothing += f" but {pairs(notes, chosen.program)}" if notes else ""
+    nothing += "; the run itself has failed (bhemu why)" if ended.error else ""
     return show(found, chosen.as_json, ended.error, nothing=nothing)
 
 

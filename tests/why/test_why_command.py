@@ -147,3 +147,10 @@ def test_checks_refuse_modelled_time_before_the_run() -> None:
     assert done.exit_code == 2
     assert done.output.startswith("error: checks need a run without --late and --timing")
     assert "livelock" not in done.output
+
+
+def test_a_tool_that_finds_nothing_says_that_the_run_has_failed() -> None:
+    words = ["check", "-q", str(ROOT / "elfs" / "hang_flag"), "--tool", "races"]
+    done = CliRunner().invoke(main, words)
+    told = "races: nothing was found; the run itself has failed (bhemu why)\n"
+    assert (done.exit_code, done.output) == (0, told)
