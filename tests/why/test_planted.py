@@ -32,6 +32,7 @@ REACHING = {
     "one word after the done words",
     "one word past the page and its sums",
     "pack clears the format of SrcA",
+    "page awaited by the word that it begins",
     "page changed after it is announced",
     "pages sent one further than they are",
     "plain 14: a constant of exp is infinite, and infinity less infinity is NaN",
