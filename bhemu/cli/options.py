@@ -121,6 +121,9 @@ class Settings:
         if self.save is not None:
             saves = (output.save for output in self.program.outputs if output.save is not None)
             files.check_writable(self.save, "--save", (*self.program.files(), *saves))
+            if self.save.suffix != ".npz" and (self.save.is_file() or not self.save.exists()):
+                hint = f"--save {self.save}.npz"
+                raise InputError(f"--save {self.save}: no .npz, which commands read", hint=hint)
 
 
 class FilePath(click.Path):

@@ -229,7 +229,10 @@ class Progress:
 
     def __call__(self, name: str, seconds: float) -> None:
         """Something was compiled for the first time."""
-        self.say(f"compiled {name} in {seconds:.1f} s (kept for next time)")
+        from bhemu.jit import cache
+
+        kept = f"not kept: {cache.problem[0]}" if cache.problem else "kept for next time"
+        self.say(f"compiled {name} in {seconds:.1f} s ({kept})")
 
     def go_on(self, began: float) -> None:
         """The command began at that time.monotonic(), in another process."""

@@ -304,6 +304,9 @@ def run_command(**values: Any) -> int:
         target = Target(chosen, progress, **start.options())
         start.launched(target)
         if checks is not None:
+            from bhemu.why.question import refuse_timed
+
+            refuse_timed(target)
             target.prepare_checks()
     with ExitStack() as opened:
         if values["plugins"]:
@@ -341,7 +344,10 @@ def _run(target: "Target", checks: "list[Check] | None") -> int:
             results = target.check()
         except BhemuError as problem:
             error = problem
-    target.save()
+    try:
+        target.save()
+    except BhemuError as problem:  # of the run nothing is lost with it
+        error = error or problem
     code = EXIT_OK if all(result.equal for result in results) else EXIT_DIFFERS
     if ended.interrupted:
         code, checks = EXIT_INTERRUPTED, None
@@ -409,7 +415,9 @@ def _tool(tools: list[str], chosen: options.Settings) -> int:
         raise InputError("--tool: checks begin at a launch, and a saved state has none")
     target = options.launched(chosen)
     from bhemu.cli import summary
+    from bhemu.why.question import refuse_timed
 
+    refuse_timed(target)
     target.prepare_checks()
     ended = target.finish_shown()
     if ended.interrupted:
@@ -424,6 +432,7 @@ def _tool(tools: list[str], chosen: options.Settings) -> int:
         notes = [one for one in found if (one.check, one.severity) == ("order", "note")]
         found = [one for one in found if one not in notes]
         nothing += f" but {pairs(notes, chosen.program)}" if notes else ""
+    nothing += "; the run itself has failed (bhemu why)" if ended.error else ""
     return show(found, chosen.as_json, ended.error, nothing=nothing)
 
 

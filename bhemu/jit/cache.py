@@ -94,11 +94,16 @@ def has(name: str) -> bool:
     return (root() / name).exists()
 
 
+problem: list[str] = []  # why the last entry that could not be kept was not
+
+
 def write(name: str, data: bytes) -> None:
-    """Keep `data` under a name; nothing happens in a folder that cannot be written."""
+    """Keep `data` under a name; `problem` says why it could not be kept."""
     place, sealed = root() / name, _sealed(name, data)
-    with suppress(OSError):
+    try:
         whole_file.write(place, lambda file: file.write(sealed), mode=0o600, durable=False)
+    except OSError as error:
+        problem[:] = [error.strerror or str(error)]
 
 
 def prune(prefix: str, keep: int) -> None:

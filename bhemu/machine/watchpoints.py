@@ -57,6 +57,11 @@ class Span:
     length: int
     mask: int | None = None
 
+    @property
+    def first(self) -> int:
+        """The byte with the lowest bit."""
+        return self.at + (0 if self.mask is None else _lowest(self.mask) // 8)
+
     def value(self, buffer: npt.NDArray[np.uint8]) -> int:
         """What is there, little-endian; of a mask its bits alone, moved down."""
         value = int.from_bytes(buffer[self.at : self.at + self.length].tobytes(), "little")
@@ -66,7 +71,11 @@ class Span:
         """The bits of the mask, moved down."""
         if self.mask is None:
             return value
-        return (value & self.mask) >> (self.mask & -self.mask).bit_length() - 1
+        return (value & self.mask) >> _lowest(self.mask)
+
+
+def _lowest(mask: int) -> int:
+    return (mask & -mask).bit_length() - 1
 
 
 @dataclass(frozen=True, repr=False)

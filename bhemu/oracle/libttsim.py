@@ -124,7 +124,7 @@ class Simulator:
     seconds = 0.0  # that a job spent on running
 
     def __init__(self, path: Path) -> None:
-        library = ctypes.CDLL(str(path))
+        library = ctypes.CDLL(str(path.resolve()))  # a bare name would be looked up elsewhere
         init, self.clock, read_word, self._read, self._write = (
             getattr(library, f"libttsim_{name}") for name in _FUNCTIONS
         )

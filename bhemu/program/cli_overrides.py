@@ -73,23 +73,39 @@ def with_flags(
     """`program` with the flags' meaning added, or a program made of flags alone.
 
     A --core replaces the core of that name, any --until replaces all conditions of the file, the
-    others are added after those of the file. InputError for a flag that cannot be read.
+    others are added after those of the file. InputError for a flag that cannot be read, or that
+    does not say which of several tiles it is for.
     """
     base = program or schema.Program(name="program", kind="elf", cores={})
     local = schema.LOCAL_OF_KIND.get(base.kind, "direct")
-    named = [parse_core(text, local) for text in cores]
+    named = {core.name: core for core in (parse_core(text, local) for text in cores)}
+    written = tuple(parse_set(text) for text in sets)
+    outputs = [parse_expect(text) for text in expects]
     run = base.run
     if until:
         conditions = [parse_until(text) for text in until]
         if None in conditions and len(conditions) > 1:
             _fail("--until", "idle goes with no other condition", "")
         run = replace(run, until=tuple(c for c in conditions if c is not None))
+    if base.tiles:
+        at = [xy for part in base.tiles for xy in part.at]
+        flags = {"--core": cores, "--set": sets, "--in": inputs, "--expect": expects}
+        given = [flag for flag, texts in flags.items() if texts]
+        if given and len(at) > 1:
+            hint = "PROGRAM.toml says it: in [[tile]], or with tile = of [[input]] and [[output]]"
+            _fail(given[0], f"for which of the program's {len(at)} tiles?", hint)
+        outputs = [replace(output, tile=at[0]) for output in outputs]
+    own = base.tiles[0] if base.tiles else base
+    placed, written = {**own.cores, **named}, (*own.sets, *written)
+    if base.tiles:
+        first = replace(base.tiles[0], cores=placed, sets=written)
+        base = replace(base, tiles=(first, *base.tiles[1:]))
+    else:
+        base = replace(base, cores=placed, sets=written)
     merged = replace(
         base,
-        cores={**base.cores, **{core.name: core for core in named}},
-        sets=(*base.sets, *(parse_set(text) for text in sets)),
         inputs=(*base.inputs, *(parse_input(text) for text in inputs)),
-        outputs=(*base.outputs, *(parse_expect(text) for text in expects)),
+        outputs=(*base.outputs, *outputs),
         run=run,
     )
     schema.check_cores(merged, "command line" if base.path is None else str(base.path))

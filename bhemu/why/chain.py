@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bhemu.debug.numerics import Trial, datum, element
+from bhemu.debug.numerics import Trial, datum, element, element_name
 from bhemu.devices.bus.address_map import block_name
 from bhemu.errors import BhemuError, InputError, Where
 from bhemu.jit.record import plain
@@ -398,7 +398,7 @@ class Chain:
                 return f"as loaded from {name}; nothing has changed it since"
         for low, high, name in self.inputs:
             if low <= span.at < high:
-                return f"{name}, {span.at - low:#x} bytes from its beginning"
+                return f"{name}, {span.first - low:#x} bytes from its beginning"
         first = self.tile.history.first
         since = f"clock {first}, where the history begins" if first else "power-up"
         return f"nothing has changed it since {since}"
@@ -457,7 +457,15 @@ def find(tile: Tile, program: Program, core: str, text: str) -> Spans:
     """The bytes of the record that `text` names: `y[3,5]`, or a place as `watch` takes it."""
     spec, index = element(program, text)
     if spec is None:
-        return spans(tile, core, text)
+        try:
+            return spans(tile, core, text)
+        except InputError:
+            name = text.partition("[")[0].strip()
+            output = next((one for one in program.outputs if one.name == name), None)
+            if output is None:
+                raise
+            hint = f"{element_name(name, [0] * len(output.shape))} is its first element"
+            raise InputError(f"{text}: {name} is an output", hint=hint) from None
     if spec.dram is not None or spec.tile not in (None, tile.xy):
         name = spec.name
         raise InputError(f"{text}: {name} does not lie in the L1 of this tile", hint="--tile x,y")

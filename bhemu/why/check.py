@@ -248,10 +248,12 @@ class Context:
             return self.end
         if self.program.is_alone:
             tile, reached, before, reason = self.launch(), 0, b"", "limit"
+            limit = _SLICE  # longer and longer where nothing happens
             with suppress(BhemuError):
                 while tile.clock < self.end and reason == "limit":
-                    reason = tile.run(limit=min(_SLICE, self.end - tile.clock)).reason
+                    reason = tile.run(limit=min(limit, self.end - tile.clock)).reason
                     after = tile.state.executed.tobytes() + tile.state.l1.tobytes()
+                    limit = 2 * limit if after == before else _SLICE
                     if after != before:
                         reached, before = tile.clock, after
             return int(reached) or self.end

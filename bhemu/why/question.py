@@ -45,6 +45,12 @@ _LEAST, _TIMES = 200_000, 3  # a run may go on for so many clock units, or times
 _TIMED = "checks need a run without --late and --timing: words are complete at the gate there"
 
 
+def refuse_timed(target: Launched) -> None:
+    """InputError if the machine has late words or modelled times, before or after its run."""
+    if target.tile.state.timed[0]:
+        raise InputError(_TIMED, hint="bhemu run --late SEED says whether the outputs hold")
+
+
 def context(
     target: Launched,
     ended: RunResult,
@@ -55,8 +61,7 @@ def context(
 
     names: gives the code of a session its symbols.
     """
-    if target.tile.state.timed[0]:
-        raise InputError(_TIMED, hint="bhemu run --late SEED says whether the outputs hold")
+    refuse_timed(target)
     program, error = unsaved(target.program), ended.error
     if program.is_alone and isinstance(error, Limit):
         if loops := livelock(target.tile, _BUDGET):  # it came to its limit in a hang

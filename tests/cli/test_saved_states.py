@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import bhemu as package
-from bhemu import Program
+from bhemu import InputError, Program, Snapshot
 from bhemu.launch import Launched
 from bhemu.why import question
 from bhemu.why.order.observe import data_end
@@ -162,3 +162,22 @@ def test_save_and_load_in_a_session(bhemu, tmp_path) -> None:
     assert "stopped: until, clock 2688" in result.stdout, "trisc1 is parked then"
     result = bhemu("step", ELFS / "add1", "-x", "save /nowhere/x.npz")
     assert result.exit_code == 2 and "cannot be written" in result.stderr
+
+
+def test_a_state_that_cannot_be_written_loses_nothing_of_the_run(
+    bhemu, tmp_path, monkeypatch
+) -> None:
+    def full(state: Snapshot, path: Path) -> None:
+        raise InputError(f"{path} cannot be written: No space left on device")
+
+    monkeypatch.setattr(Snapshot, "save", full)
+    done = bhemu("run", ELFS / "add1", "--save", tmp_path / "state.npz")
+    assert done.exit_code == 2
+    assert done.stdout.startswith("y  32x32 bf16  equal (1024 of 1024)")
+    assert "cannot be written" in done.stderr
+    done = bhemu("run", ELFS / "add1", "--save", tmp_path / "state")
+    assert done.exit_code == 2
+    assert done.stderr == (
+        f"error: --save {tmp_path}/state: no .npz, which commands read\n"
+        f"  hint: --save {tmp_path}/state.npz\n"
+    )

@@ -52,6 +52,12 @@ def test_everything_with_a_model_is_compiled_once(bhemu, cache) -> None:
     assert again.stderr == ""
 
 
+def test_a_full_cache_folder_is_said(bhemu, cache, monkeypatch) -> None:
+    monkeypatch.setattr("bhemu.jit.cache.problem", ["No space left on device"])
+    result = bhemu("warm", "SEMPOST")
+    assert "compiled SEMPOST in 0.6 s (not kept: No space left on device)\n" in result.stderr
+
+
 def test_named_instructions_only(bhemu, cache) -> None:
     result = bhemu("warm", "sempost", "NOP", "SEMPOST", "--json")
     report = json.loads(result.stdout)

@@ -148,8 +148,10 @@ def test_a_folder_that_cannot_be_written_is_no_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cache, "root", lambda: tmp_path / "absent")
+    monkeypatch.setattr(cache, "problem", [])
     cache.write("name", b"data")
     assert cache.read("name") is None
+    assert cache.problem == ["No such file or directory"]
 
 
 def test_a_folder_that_others_can_write_is_closed(

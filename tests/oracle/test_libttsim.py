@@ -41,6 +41,17 @@ def test_a_file_that_is_no_library(tmp_path: Path) -> None:
     assert "not a libttsim.so of Blackhole" in one_line(caught.value)
 
 
+def test_a_name_without_a_folder_is_a_file_of_the_working_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The loader of libraries would look for such a name elsewhere."""
+    monkeypatch.chdir(tmp_path)
+    Path("libttsim.so").write_text("not an ELF")
+    with pytest.raises(InputError) as caught:
+        Library("libttsim.so")
+    assert "no such file" not in one_line(caught.value).lower()
+
+
 @needs_library
 @pytest.mark.parametrize("name", ["gpr_cfg", "mm_hifi4_fp32"])
 def test_a_golden_case_gives_its_golden_image(name: str) -> None:

@@ -14,7 +14,7 @@ from bhemu.program.cli_overrides import (
     parse_until,
     with_flags,
 )
-from bhemu.program.schema import CoreSpec, Until, load_program
+from bhemu.program.schema import CoreSpec, Program, Until, load_program
 
 PROGRAM = """\
 bhemu = 1
@@ -154,3 +154,32 @@ def test_flags_added_to_a_file():
     assert program.run.limit == base.run.limit
     with pytest.raises(InputError, match="idle goes with no other condition"):
         with_flags(base, until=["idle", "0=1"])
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {"cores": ["brisc=other.elf"]},
+        {"sets": ["0=u8:1"]},
+        {"inputs": ["a.npy@0x60000:fp32"]},
+        {"expects": ["want.npy@0x80000:bf16"]},
+    ],
+    ids=str,
+)
+def test_flags_are_for_one_tile(flags: dict[str, list[str]]) -> None:
+    Path("other.elf").write_bytes(b"\x7fELF")
+
+    def on(at: str) -> Program:
+        Path("TILES.toml").write_text(
+            f'bhemu = 1\n[[tile]]\nat = "{at}"\n[tile.cores]\nbrisc = {{ elf = "k.elf" }}\n'
+        )
+        return with_flags(load_program("TILES.toml"), **flags)
+
+    program = on("1,3")
+    (tile,) = program.tiles
+    assert tile.cores["brisc"].elf == Path("other.elf" if "cores" in flags else "k.elf")
+    assert len(tile.sets) == ("sets" in flags)
+    assert len(program.inputs) == ("inputs" in flags)
+    assert [spec.tile for spec in program.outputs] == [(1, 3)] * ("expects" in flags)
+    with pytest.raises(InputError, match="for which of the program's 2 tiles"):
+        on("1-2,3")

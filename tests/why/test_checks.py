@@ -54,6 +54,9 @@ def test_run_runs_the_named_checks() -> None:
 def test_an_unknown_check() -> None:
     with pytest.raises(InputError, match="no check is called 'rases'"):
         checks.named("rases")
+    with pytest.raises(InputError, match="no check is named"):
+        checks.named(" , ")
+    assert checks.named("races,all") == checks.named("all")
 
 
 def test_names_of_an_earlier_release_name_what_asks_that_now() -> None:

@@ -124,3 +124,33 @@ def test_checks_for_which_no_work_was_left_are_told_also_where_little_is(
     assert json.loads(done.stdout)["findings"] == []
     assert "not asked, all that checks may do is done: bhemu run --check " in done.stderr
     assert "stack" in done.stderr and "races" in done.stderr
+
+
+@pytest.mark.parametrize("place", ["y", "y[a,b]", "y[3,5"])
+def test_the_name_of_an_output_alone_is_no_place(place: str) -> None:
+    code, shown = why(str(ROOT / "elfs" / "add1"), place)
+    assert (code, shown.splitlines()[0]) == (2, f"error: {place}: y is an output")
+    assert shown.endswith("hint: y[0,0] is its first element\n")
+
+
+def test_a_hang_without_a_limit_is_explained_in_a_bounded_time() -> None:
+    """Its time-out is some 10^12 clock units after the last thing that happened."""
+    flags = ["--livelock", "0", "--timeout", "0.05", "--engine", "compiled"]
+    code, shown = why(str(ROOT / "elfs" / "hang_flag"), *flags)
+    assert code == 1
+    assert shown.startswith("[waiting] livelock: brisc waits for L1 word 0x104")
+
+
+def test_checks_refuse_modelled_time_before_the_run() -> None:
+    words = ["run", "-q", str(ROOT / "elfs" / "hang_flag"), "--check", "races", "--timing", "model"]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 2
+    assert done.output.startswith("error: checks need a run without --late and --timing")
+    assert "livelock" not in done.output
+
+
+def test_a_tool_that_finds_nothing_says_that_the_run_has_failed() -> None:
+    words = ["check", "-q", str(ROOT / "elfs" / "hang_flag"), "--tool", "races"]
+    done = CliRunner().invoke(main, words)
+    told = "races: nothing was found; the run itself has failed (bhemu why)\n"
+    assert (done.exit_code, done.output) == (0, told)

@@ -40,13 +40,15 @@ def every() -> dict[str, Check]:
 def named(text: str) -> list[Check]:
     """The checks that `--check` names: NAME,... or all."""
     known = every()
-    if text.strip() == "all":
-        return list(known.values())
     given = [name.strip() for name in text.split(",") if name.strip()]
+    if not given:
+        raise InputError("no check is named", hint=f"all, or of: {', '.join(known)}")
+    if "all" in given:
+        return list(known.values())
     names = [*dict.fromkeys(_BEFORE.get(name, name) for name in given)]
     for name in names:
         if name not in known:
-            hint = suggestion(name, list(known)) or f"checks: {', '.join(known)}"
+            hint = suggestion(name, list(known)) or f"all, or of: {', '.join(known)}"
             raise InputError(f"no check is called {name!r}", hint=hint)
     return [known[name] for name in names]
 
