@@ -48,7 +48,7 @@ def parse_until(text: str) -> schema.Until | None:
     if not equals or _NUMBER.fullmatch(value.strip()) is None:
         _fail(origin, "want WORD=VALUE or idle", "for example --until 0x100=0xD0E0")
     data = {"word": _address(word), "equals": _address(value)}
-    return schema.until_from(Table(data, origin, Path()))
+    return replace(schema.until_from(Table(data, origin, Path())), origin=origin)
 
 
 def parse_set(text: str) -> schema.SetSpec:

@@ -455,7 +455,7 @@ def until_from(table: Table) -> Until:
     table.finish()
     if isinstance(word, int) and (word % 4 or word > memmap.L1_SIZE - 4):
         table.fail(f"word = 0x{word:X} is not the address of a 32-bit word of L1")
-    return Until(word, equals, tiles, table.origin)
+    return Until(word, equals, tiles)
 
 
 def _format(table: Table) -> tuple[str, str]:

@@ -196,7 +196,7 @@ def test_a_name_of_any_length_is_no_program() -> None:
 def test_a_word_of_until_that_is_no_symbol_has_its_line(add1: Callable[..., Path]) -> None:
     folder = add1(("word = 0x100", 'word = "nosuch"'))
     assert (
-        "[[until]] 1: no symbol or register nosuch\n  at PROGRAM.toml:36\n"
+        "[run] until: no symbol or register nosuch\n  at PROGRAM.toml:36\n"
         in said("run", folder)[2]
     )
 
