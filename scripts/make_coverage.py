@@ -65,7 +65,7 @@ def why(cls: type[Instruction], total: int) -> str:
 
 
 def summary(counts: Counter[vectors.Key]) -> list[str]:
-    """One row for each of the 137 instructions."""
+    """One row for each instruction."""
     rows = []
     for name, cls in sorted(INSTRUCTIONS.items(), key=lambda item: item[1].opcode):
         own = {key: n for key, n in counts.items() if key[0] == name}

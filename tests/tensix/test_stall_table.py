@@ -1,4 +1,4 @@
-"""STALLWAIT: 13 conditions by 9 block bits by all 137 instructions (STALLWAIT, Blackhole ISA)."""
+"""STALLWAIT: 13 conditions by 9 block bits by all instructions (STALLWAIT, Blackhole ISA)."""
 
 import pytest
 from unit_runner import run, view
@@ -46,7 +46,6 @@ NUMBERS = {
 
 def test_the_table_is_complete() -> None:
     assert TABLE.keys() == {cls.name for cls in instructions().values()}
-    assert len(TABLE) == 137
 
 
 @pytest.mark.parametrize("condition", range(13))

@@ -1,4 +1,4 @@
-"""The execution units: importing this package declares all 137 instructions."""
+"""The execution units: importing this package declares all instructions."""
 
 import types
 
