@@ -347,6 +347,9 @@ def _run(target: "Target", checks: "list[Check] | None") -> int:
     try:
         target.save()
     except BhemuError as problem:  # of the run nothing is lost with it
+        if error is not None:
+            for line in output.lines(problem):
+                output.say(line, err=True)
         error = error or problem
     code = EXIT_OK if all(result.equal for result in results) else EXIT_DIFFERS
     if ended.interrupted:

@@ -45,7 +45,7 @@ class Selection:
     def rows(self, s: TileState, view: View) -> Iterator[Row]:
         """The selected rows; those that hold only 0 unless a range, a part or `view` wants them.
 
-        InputError for a range that ends behind the last of them.
+        InputError for a range that ends after the last of them.
         """
         asked = view.every or self.low is not None or bool(self.part)
         every = ROWS.get(self.name)

@@ -79,7 +79,7 @@ class Core:
         return np.array([engine.read_register(self.index, i) for i in range(32)], np.uint32)
 
     def _found(self, pc: int) -> tuple[Symbols, str, int] | None:
-        """The ELF that knows `pc`, the symbol there and how far behind it that is."""
+        """The ELF that knows `pc`, the symbol there and how far after it that is."""
         return next(((one, *found) for one in self.images if (found := one.lookup(pc))), None)
 
     def locate(self, pc: int) -> Source:

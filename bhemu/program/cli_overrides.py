@@ -92,7 +92,7 @@ def with_flags(
         flags = {"--core": cores, "--set": sets, "--in": inputs, "--expect": expects}
         given = [flag for flag, texts in flags.items() if texts]
         if given and len(at) > 1:
-            hint = "PROGRAM.toml says it: in [[tile]], or with tile = of [[input]] and [[output]]"
+            hint = "write it into PROGRAM.toml: below [[tile]], or tile = in [[input]], [[output]]"
             _fail(given[0], f"for which of the program's {len(at)} tiles?", hint)
         outputs = [replace(output, tile=at[0]) for output in outputs]
     own = base.tiles[0] if base.tiles else base

@@ -456,7 +456,7 @@ def given_in(where: str) -> dict[str, Option]:
 
 
 def flag_of(name: str, option: Option) -> str:
-    """The flag of an option, behind its two dashes: its own name, or the option's with dashes."""
+    """The flag of an option, after its two dashes: its own name, or the option's with dashes."""
     return option.flag or name.replace("_", "-")
 
 

@@ -55,12 +55,6 @@ def flush_32(v: Any) -> Any:
 
 
 @njit(inline="always")
-def flush_u32(v: Any) -> Any:
-    """flush_32 of a uint32 in 32 bits, so that loops over it stay narrow."""
-    return v if v & np.uint32(0x7F800000) else np.uint32(v & np.uint32(0x80000000))
-
-
-@njit(inline="always")
 def fp32_to_fp16(v: Any) -> Any:
     """The fp16 pattern of an fp32 pattern, truncating."""
     return ((v >> 16) & 0x8000) | min(max(((v >> 13) & 0x3FFFF), _REBIAS) - _REBIAS, 0x7FFF)

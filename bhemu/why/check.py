@@ -253,9 +253,9 @@ class Context:
                 while tile.clock < self.end and reason == "limit":
                     reason = tile.run(limit=min(limit, self.end - tile.clock)).reason
                     after = tile.state.executed.tobytes() + tile.state.l1.tobytes()
-                    limit = 2 * limit if after == before else _SLICE
+                    limit = 2 * limit
                     if after != before:
-                        reached, before = tile.clock, after
+                        reached, before, limit = tile.clock, after, _SLICE
             return int(reached) or self.end
         chip, rounds, reason = self.launch(**self.alone), 64, "rounds"
         delivered, last = chip.network.state.delivered, seen.network.state.delivered[0]

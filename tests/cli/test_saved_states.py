@@ -181,3 +181,7 @@ def test_a_state_that_cannot_be_written_loses_nothing_of_the_run(
         f"error: --save {tmp_path}/state: no .npz, which commands read\n"
         f"  hint: --save {tmp_path}/state.npz\n"
     )
+    done = bhemu("run", ELFS / "hang_cycle", "--save", tmp_path / "state.npz")
+    assert done.exit_code == 3
+    assert "No space left on device" in done.stderr
+    assert "deadlock" in done.stderr.lower()

@@ -11,7 +11,7 @@ from bhemu.memmap import L1_SIZE
 from bhemu.tensix import config, dest, formats, spaces, state
 from bhemu.tensix import config_fields as cf
 from bhemu.tensix import thread_fields as tf
-from bhemu.tensix.formats import BF16, FP16, FP32, INT8, INT32, flush_32, flush_u32
+from bhemu.tensix.formats import BF16, FP16, FP32, INT8, INT32, flush_32
 from bhemu.tensix.insn import PACK_ACCUMULATE, PACK_STAGES, Instruction, second_entry
 from bhemu.tensix.rules import DONE, MISSING, UB, UNIMPLEMENTED, error, note_rule, refuse
 from bhemu.tensix.state import THREADS, l1_halves, l1_words, weights
@@ -193,10 +193,10 @@ def _patterns_32(old: Any, new: Any, up: Any, x: Any, y: Any, large: Any) -> Any
         inf = inf if f != u32(_INF) else u32(0)
         at_inf = u32(inf & u32(0x7FFFFFFF)) == u32(_INF)
         far = u32(1) if max(e, f) >= u32(254 << 23) else u32(0)
-        low = u32(0) if far else flush_u32(a)
+        low = u32(0) if far else u32(flush_32(a))
         large[i] = u32(0) if at_inf else far
         x[i] = inf if at_inf else low
-        y[i] = u32(0) if far else flush_u32(b)
+        y[i] = u32(0) if far else u32(flush_32(b))
         some |= u32(0) if at_inf else far
     return some
 
@@ -239,11 +239,11 @@ def _sums(s: Any, fmt: Any, old: Any, out: Any) -> None:
             out[i] = u32(sign | (field if magnitude >= u32(113 << 23) else low))
     elif fmt == BF16:
         for i in range(out.size):
-            v = flush_u32(total[i])
+            v = u32(flush_32(total[i]))
             out[i] = out[i] if large[i] else _to_even(v, 16)
     else:
         for i in range(out.size):
-            out[i] = out[i] if large[i] else flush_u32(total[i])
+            out[i] = out[i] if large[i] else u32(flush_32(total[i]))
     if some:
         for i in range(n):
             if large[i]:
@@ -422,7 +422,7 @@ _DATUMS = 64
 
 @njit(inline="always")
 def _decoded(c: Any) -> Any:
-    # dest.dec_bf16 in 32 bits, so that eight cells fit a vector register of 256
+    # dest.dec_bf16 in 32 bits: from its 64 the compiler makes a loop of wider vectors
     high = u32(u32(c & u32(0x8000)) | u32(u32(c & u32(0xFF)) << u32(7)))
     return u32(high | u32(u32(c >> u32(8)) & u32(0x7F)))
 

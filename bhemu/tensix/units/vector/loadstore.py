@@ -260,10 +260,10 @@ def _encode(s: Any, mode: Any, value: Any) -> None:
             out[lane] = _U(dest.enc_fp16(_U(sign | half)))
     elif mode == _BF16:
         for lane in range(lanes.LANES):
-            out[lane] = _U(dest.enc_bf16(_U(formats.flush_u32(value[lane]) >> _U(16))))
+            out[lane] = _U(dest.enc_bf16(_U(_U(formats.flush_32(value[lane])) >> _U(16))))
     elif mode == _FP32:
         for lane in range(lanes.LANES):
-            out[lane] = _U(dest.enc_32(formats.flush_u32(value[lane])))
+            out[lane] = _U(dest.enc_32(_U(formats.flush_32(value[lane]))))
     elif (_WIDE_LOAD >> mode) & 1:  # integers
         for lane in range(lanes.LANES):
             out[lane] = _U(dest.enc_32(value[lane]))
